@@ -28,7 +28,7 @@ Ints = tuple[int, ...]
 
 
 class ElementType(Record):
-    """One element type: its name in the IR, the dtype of a tensor of it in memory, and its width in the .bin file."""
+    """Describe an element type: its IR name, its numpy dtype, and its width in the .bin file."""
 
     name: str
     dtype: DType

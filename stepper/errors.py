@@ -51,7 +51,7 @@ class ErrorPlace(NamedTuple):
 
 
 class AddressCandidate(NamedTuple):
-    """One of the things that an address may mean: its full address, and the type of its layer."""
+    """Hold a candidate meaning of an address: its full address, and the type of its layer."""
 
     address: str
     type: str

@@ -1,7 +1,7 @@
-"""Every operation type of opset1 to the latest: its family, and the opsets in which its definition was written anew.
+"""List all operation types since opset1: their families, and the opsets that redefine them.
 
-Source: the operation sets of OpenVINO 2026.4. An IR names a type and an opset; what counts is the newest definition
-that is not newer than that opset (`version="opset5"` of an Add means Add-1).
+Source: the operation sets of OpenVINO 2026.4. An IR names a type and an opset. The newest definition that is not newer
+than this opset counts (`version="opset5"` of an Add means Add-1).
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ DEFINITIONS: Final[dict[str, tuple[int, ...]]] = dict(
 """Each operation type, and the opsets in which it was defined, in ascending order."""
 
 NEWEST_OPSET = max(version for versions in DEFINITIONS.values() for version in versions)
-"""The newest operation set of which all operations are known."""
+"""Newest operation set whose operations are all known."""
 
 _ALIASES = {"const": "Constant"}
 _BY_LOWER = {name.lower(): name for name in DEFINITIONS} | _ALIASES

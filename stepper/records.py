@@ -60,7 +60,7 @@ class Immutable:
 
 
 def as_data(value: Any) -> Any:
-    """Return a record as a dict, and the records inside of it, in lists, tuples and dicts, too; the rest as it is."""
+    """Return a record as a dict, with nested records in lists, tuples and dicts; else unchanged."""
     if isinstance(value, Struct):
         return {name: as_data(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, dict):

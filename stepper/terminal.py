@@ -27,7 +27,7 @@ def say(text: str, file: TextIO | None = None, marks: Mapping[str, str] = Mappin
 
 
 def painted(text: str, marks: Mapping[str, str], file: TextIO) -> str:
-    """Return a text in which the first of each of these parts has its tone; as it is where nobody sees colours."""
+    """Return a text whose first occurrence of each part has its tone; unchanged without colours."""
     if not marks or not has_colours(file):
         return text
     for part, tone in marks.items():

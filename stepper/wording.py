@@ -151,7 +151,11 @@ _WIDEST_LEFT = 31
 
 
 def two_columns(rows: Iterable[tuple[str, str]], width: int) -> list[str]:
-    """Return a line for each row; what is too long for the right column goes on below, too long for the left beside."""
+    """Return a line for each row.
+
+    Text that is too long for the right column continues below. Text that is too long for the left column has its own
+    line, and the right text starts below it.
+    """
     import textwrap  # here, so that no start waits for it
 
     rows = list(rows)

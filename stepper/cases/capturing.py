@@ -88,10 +88,11 @@ class CallRing:
                 heard.outputs = None if outputs is None else {name: np.array(one) for name, one in outputs.items()}
 
     def up_to(self, call: ObservedCall) -> CallWindow:
-        """Return the calls of a stream up to this one, as far back as one follows from the other.
+        """Return the consecutive calls of a stream that end with this call.
 
-        They begin behind the last time that the application reset or set a variable, behind a call that failed, and
-        behind one whose inputs cannot be joined with those of the later ones. It alone where it has gone.
+        The window begins after the last reset or assignment of a variable and after the last failed call. It also
+        begins after a call whose inputs cannot be joined with the later inputs. It holds this call alone if the stream
+        no longer has the call.
         """
         heard = list(self._streams.get(call.stream, ()))
         places = [place for place, one in enumerate(heard) if one.call is call]
@@ -218,13 +219,13 @@ class Capture:
         model: Any = None,
         calls: int = 1,
     ) -> None:
-        """Prepare; nothing is touched before it is entered.
+        """Prepare the capture; it changes nothing before it is entered.
 
         `when`: "nan", "inf", "error", "any", the number of a call from 1, a function of the inputs and the outputs of a
-        call by name, or several of these. `to` is the folder for the cases, of which there are `most` at most;
-        `outputs`: with what the application got. `model` is a path or an openvino.Model, for models that were compiled
-        before. `calls`: a case also has so many calls of the same request, up to the one that is kept, and opens as a
-        loop over them. Raises UsageError, and OutputError where the folder cannot be made.
+        call by name, or several of these. `to` is the folder for at most `most` cases. `outputs`: each case also stores
+        the outputs that the application got. `model` is a path or an openvino.Model, for models that were compiled
+        before. `calls`: a case also stores this many calls of the same request, up to the kept call, and opens as a
+        loop over them. Raises UsageError, and OutputError if the folder cannot be created.
         """
         self._triggers = Triggers(when)
         for name, number in (("most", most), ("calls", calls)):

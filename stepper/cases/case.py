@@ -1,16 +1,16 @@
-"""A case: a folder with a model and what it was run on, which commands take in place of a model.
+"""Read and write cases: folders with a model and its inputs, accepted instead of a model.
 
-model.xml, model.bin       the model
-inputs.npz                 its inputs, by name or position
-states.npz                 what its variables began with; a variable that is missing began as the model says
-outputs.npz                what came out, by position: out_0, out_1, ...
-calls/                     the inputs of the last calls, which ends with this one: an .npz each
-calls_states.npz           what variables began with before the first of them
-calls_outputs.npz          what came out of all of them
-case.json                  where the case comes from (CaseFacts)
+model.xml, model.bin       the model;
+inputs.npz                 its inputs, by name or position;
+states.npz                 initial values of its variables; a missing variable starts as the model says;
+outputs.npz                its outputs, by position: out_0, out_1, ...;
+calls/                     the inputs of the last calls, up to and including this call: an .npz each;
+calls_states.npz           initial values of the variables before the first of these calls;
+calls_outputs.npz          the outputs of all these calls;
+case.json                  the origin of the case (CaseFacts).
 
-Only model.xml must be there: what `reduce` writes is a case, and so is a folder with a model and inputs.npz. Names of
-files are never taken from a file of the case, and no link of it leads out of it.
+Only model.xml is required: the output of `reduce` is a case, and so is a folder with a model and inputs.npz. File names
+are never read from a file of the case, and no link may lead out of the folder.
 """
 
 from __future__ import annotations
@@ -178,7 +178,10 @@ def read_case(folder: Path) -> Case:
 
 
 def _check_links(folder: Path) -> None:
-    """Raise InputError for a link out of the folder: a case is handed on, and whoever opens it names no other file."""
+    """Raise InputError for a link out of the folder.
+
+    Cases are shared, and a link would make the recipient open another file.
+    """
     home = folder.resolve()
     calls = folder / CASE_CALLS
     for place in (folder, *([calls] if calls.is_dir() and not calls.is_symlink() else [])):
@@ -267,10 +270,10 @@ class CannotBeKept(Exception):
 
 
 class ModelSource:
-    """A model as an application compiled it: one in memory, or a file.
+    """Hold a model as an application compiled it: a model in memory, or a file.
 
-    `path` is the file from which it was read ("": none is known), `device` and `properties` are those of the compiled
-    model. With `weights`, `origin` is what OpenVINO takes as the text of a model.
+    `path` is the source file ("" if unknown). `device` and `properties` belong to the compiled model. With `weights`,
+    `origin` is the model text that OpenVINO accepts.
     """
 
     def __init__(self, model: Any, origin: Any, weights: Any = None) -> None:

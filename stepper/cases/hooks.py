@@ -1,12 +1,12 @@
-"""Listening to the calls of OpenVINO's Python interface: what goes into each at the moment of the call, what comes out.
+"""Observe the inputs and outputs of calls of OpenVINO's Python interface.
 
-The classes of `openvino` get other methods while somebody listens, and their own back when nobody does. All ways into a
-call prepare its inputs with one function, `_data_dispatch`: behind it the tensors are there that the call will see,
-also those that a request was given before, and they are copied before the application can fill its arrays again.
-What comes out is looked at where the application learns that it is there: `infer` and `wait` return, all of a queue is
-done, before a callback of the application runs; at the latest before the request is used again. Where there is no
-callback, none is set: then nothing of Python need run for a call in `AsyncInferQueue`. No request is kept alive: one of
-a queue must not outlive it.
+The hooks replace methods of the `openvino` classes while an observer exists, and restore them afterwards. Every call
+prepares its inputs with one function, `_data_dispatch`. After this function the input tensors are final, including
+tensors that a request got earlier. The hooks copy them before the application can refill its arrays. The hooks read
+outputs as soon as the application can see them: when `infer` or `wait` returns, when a queue has finished, and before a
+callback of the application runs. At the latest they read them before the request is used again. The hooks add no
+callback of their own, so a call in `AsyncInferQueue` runs no extra Python. The hooks keep no request alive, because a
+request of a queue must not outlive the queue.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class ReplacedMethods:
         return bool(self._replaced)
 
     def replace(self, holder: Any, name: str, made: Callable[..., Any], part: str = "") -> None:
-        """Have a function called in place of one of a class or module, with that as its first argument.
+        """Replace a function of a class or module.
+
+        The replacement's first argument is the original function.
 
         `part` is "fget" or "fset" of a property.
         """
@@ -74,7 +76,7 @@ class ReplacedMethods:
 
 
 class _Replaced(NamedTuple):
-    """A method of ours, and the one in the place of which it stands, the holder's own or inherited."""
+    """Hold a replacement method and the method that it replaces, own or inherited."""
 
     holder: Any
     name: str
@@ -98,13 +100,13 @@ class _Replaced(NamedTuple):
 
 _changing = threading.Lock()
 _left: dict[int, _Replaced] = {}
-"""Methods by their id that have ended, and only hand on."""
+"""Methods by their id that are no longer in use and only call the method that they replaced."""
 
 
 # Values of a request of OpenVINO: names, tensors, variables, and where in memory they are.
 
 _PLAIN = frozenset({"f16", "f32", "f64", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"})
-"""Element types of which a tensor shows its numbers as they are."""
+"""Element types whose numbers a tensor shows directly."""
 
 
 def names_of(ports: Any) -> list[str]:
@@ -172,7 +174,10 @@ class ObservedCall(NamedTuple):
 
 
 class CallObserver(Protocol):
-    """Hears of calls, from any thread. What it raises is told to `failed`; nothing of it reaches the application."""
+    """Receive calls from any thread.
+
+    `failed` gets the observer's exceptions, which never reach the application.
+    """
 
     @property
     def wants_calls(self) -> bool:
@@ -269,7 +274,10 @@ class _Known:
 
 
 class _GoneStream(NamedTuple):
-    """A stream whose request has gone; with a `source` the next new request of that model goes on with it."""
+    """Hold a stream whose request is gone.
+
+    With a `source` the next new request of that model continues the stream.
+    """
 
     stream: int
     source: ModelSource | None
@@ -300,10 +308,10 @@ class _Preparation(threading.local):
 
 
 class CallHooks:
-    """The methods of `openvino` in place of which others stand while there is an observer."""
+    """Replace methods of `openvino` while there is an observer."""
 
     def __init__(self, observer: CallObserver, model: Any = None) -> None:
-        """Prepare; `model` is that of compiled models of which nobody knows from what they were made."""
+        """Prepare the hooks; `model` is the source of compiled models whose source is unknown."""
         self._observer, self._model = observer, model
         self._scope = _Preparation()
         self._known: dict[int, _Known] = {}  # by the id of what is alive
@@ -476,7 +484,7 @@ class CallHooks:
         return self._know(owner, self._source(owner)) if known is None else known
 
     def _at(self, owner: Any) -> tuple[_Known, int]:
-        """Return what is known of a request: of one that was taken from a queue, that of the queue."""
+        """Return the record and position of a request; a queue's request has the queue's record."""
         alias = self._aliases.get(owner)
         return (self._of(owner), 0) if alias is None or alias[0].owner() is None else alias
 
@@ -663,7 +671,7 @@ class CallHooks:
         return old(owner, *arguments, **options)
 
     def _behind_a_look(self, owner: Any, callback: Any) -> Any:
-        """Return a callback that looks at what came out before that of the application can change it."""
+        """Return a callback that reads the outputs before the application's callback changes them."""
         if not callable(callback):
             return callback
         is_queue = isinstance(owner, self._queue)
@@ -710,10 +718,10 @@ class CallHooks:
                 self._close(known, number, request, "")
 
     def _place_of(self, known: _Known, request: openvino.InferRequest) -> int | None:
-        """Return the position in its queue of a request that has ended; None where it cannot be told.
+        """Return the position in its queue of a request that has ended; None if it is ambiguous.
 
-        A callback is given another object than the queue has. Both have the same inputs; where calls share their
-        arrays, they have the same outputs.
+        A callback gets another request object than the queue holds. Both have the same inputs, and the same outputs if
+        calls share their arrays.
         """
         memory, found = memory_of(tensors_of(request, {})), []
         for number in known.pending:

@@ -1,6 +1,6 @@
-"""Options that several commands share, and what the words behind options mean: numbers, sizes, tolerances.
+"""Define options that several commands share, and parse numbers, sizes and tolerances.
 
-A case in place of a model: its files, for the options that do not name others.
+If the model is a case, its files fill the options that name no other files.
 """
 
 from __future__ import annotations
@@ -182,7 +182,10 @@ QUIET = flag("-q --quiet", "no progress on stderr")
 
 
 def rules(default: str | None = "spec") -> Option:
-    """Return the rule book (None: that of a session, where there is one), and limits of iterations and of a tensor."""
+    """Return the options for the rule book, the iteration limit and the tensor limit.
+
+    With `default` None the rule book of the session applies, if there is a session.
+    """
     return group(
         choice(
             "--rules",
@@ -233,7 +236,7 @@ DEBUGGING = group(
     ENGINE,
     open_sequences("lets you step through them"),
 )
-"""What opens a debugger: rules, history, who computes."""
+"""Options that open a debugger: rules, history, backend."""
 
 
 _MOST_LISTED = 10

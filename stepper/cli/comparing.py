@@ -122,7 +122,7 @@ def _with_another(model: Model, inputs: list[Array], options: Namespace, *, only
 
 
 def _given(options: Namespace, ours: Model, theirs: Model) -> Mapping[str, str]:
-    """Return the pairs of --align, every name of which must be there."""
+    """Return the pairs of --align. Raises if a name does not exist."""
     pairs = {} if options.align is None else read_pairs(Path(options.align))
     for model, names in ((ours, pairs.keys()), (theirs, pairs.values())):
         known = {layer.name for _path, graph in model.graphs() for layer in graph.layers}

@@ -811,7 +811,7 @@ APPLICATION = group(
     flag("--ascii", "use ASCII only"),
     flag("--light", "use a light theme"),
 )
-"""The options of the application, without the model, which may stand in place of the command."""
+"""Options of the application, without the model; the model may replace the command."""
 
 
 _command(

@@ -38,7 +38,7 @@ def output_width(file: TextIO | None = None) -> int:
 
 
 def wrapped(text: str, file: TextIO | None = None) -> list[str]:
-    """Return a line as the terminal has room for it, cut between words; as it is where there is no terminal."""
+    """Return a line wrapped between words to the terminal's width; unchanged without a terminal."""
     width = output_width(file)
     if not (file or sys.stdout).isatty() or len(text) <= width:
         return [text]

@@ -28,7 +28,7 @@ _LARGEST = 2**22
 _LIKE_INPUTS = ("zeros", "ones", "rand:", "[")
 
 Completer = Callable[..., Iterable[str]]
-"""Of argcomplete: called with the word's `prefix` and the arguments so far (`parsed_args`)."""
+"""Completer of argcomplete; gets the word's `prefix` and earlier arguments (`parsed_args`)."""
 
 
 def answer() -> None:

@@ -1,7 +1,4 @@
-"""From options to what they mean: the model, who computes it, its inputs and variables, and files that are read.
-
-From the options of the command line to a debugger: of which model, on which inputs, beside which reference.
-"""
+"""Turn command-line options into a debugger: model, inputs, variables, backend, reference."""
 
 from __future__ import annotations
 
@@ -270,7 +267,7 @@ def protected_files(options: Namespace) -> ProtectedFiles:
 
 
 def _files_of_case(options: Namespace) -> ProtectedFiles:
-    """Return the files of a case that stands in place of the model: what the application got is one of them."""
+    """Return the files of a case that replaces the model, including the application's outputs."""
     case, found = getattr(options, "case", None), ProtectedFiles()
     for path in () if case is None else case.files:
         found += ProtectedFiles.of_file(path, "a file of the case")
@@ -297,7 +294,7 @@ def opened_model(options: Namespace, path: str | None = None) -> Model:
 
 _AS_GIVEN = ("input", "shape", "calls", "state", "max_iterations", "device", "precision", "extension")
 _OF_CASE = ("inputs", "states", "carry")
-"""Options that a case in place of the model gives."""
+"""Options that a case gives when it replaces the model."""
 
 
 def compared_again(options: Namespace) -> str:

@@ -23,13 +23,13 @@ from stepper.wording import WIDTH, near_text, none_of, two_columns
 _ONE_EXPECTED = "expected one argument"
 _MISSING = "the following arguments are required: "
 _IGNORED = "ignored explicit argument"
-"""How argparse begins its own sentences; another one is passed on as it is."""
+"""Beginnings of argparse's own messages; other messages pass unchanged."""
 _GENERAL = ("-h", "--help", "--version")
 _NO_ROWS: Final[Mapping[str, Sequence[tuple[str, str]]]] = MappingProxyType({})
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that raises UsageError with one line in place of printing its usage and leaving."""
+    """Parse arguments; raise UsageError with one line instead of printing the usage and exiting."""
 
     def __init__(
         self, *, examples: Sequence[str] = (), rows: Mapping[str, Sequence[tuple[str, str]]] = _NO_ROWS, **options: Any

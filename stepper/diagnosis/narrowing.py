@@ -43,9 +43,11 @@ from stepper.records import Record
 
 
 class Loss(Record):
-    """Loss of one output: `error` is the norm of the difference over that of the plain output.
+    """Hold the loss of one output.
 
-    It is Inf where a float that was finite is not, where integers, booleans or strings are others, and of other shapes.
+    `error` is the norm of the difference over the norm of the plain output.
+
+    `error` is Inf if a finite float became non-finite, if integers, booleans or strings differ, or if shapes differ.
     """
 
     output: str
@@ -61,7 +63,10 @@ def losses(names: Sequence[str], plain: Sequence[Array], narrow: Sequence[Array]
 
 
 def relative_error(plain: Array, narrow: Array) -> float:
-    """Return the norm of the difference of two arrays of one shape over that of the first; 0 where both are empty."""
+    """Return the norm of the difference over the norm of the first array; 0 for empty arrays.
+
+    Both arrays have one shape.
+    """
     if not is_floating(plain.dtype):
         return 0.0 if np.array_equal(plain, narrow) else math.inf
     exact, rounded = plain.astype(np.float64), narrow.astype(np.float64)
@@ -84,9 +89,10 @@ T = TypeVar("T")
 def smallest(
     members: Sequence[T], holds: Callable[[Sequence[T]], bool], go_on: Callable[[], bool]
 ) -> tuple[tuple[T, ...], bool]:
-    """Return a subset with which it holds, and True if it does with none of which one more member is left out.
+    """Return a subset for which `holds` is true, and True if no member can be left out of it.
 
-    It holds with all members, which is not tried. Ends earlier where `go_on` is false, with the least so far.
+    `holds` must be true for all members; this is not checked. Ends early with the smallest subset so far if `go_on`
+    returns False.
     """
     kept, parts = tuple(members), 2
     while len(kept) > 1:
@@ -116,10 +122,10 @@ def smallest(
 
 
 class Narrowing(StrEnum):
-    """Ways to compute in fewer bits.
+    """List the ways to compute in fewer bits.
 
-    F16 and BF16: each result is rounded, and so is what is read; sums of products are made in f32. I8_WEIGHTS: the
-    weights have 8 bits, all else is as before.
+    F16 and BF16: inputs and results are rounded; products are summed in f32. I8_WEIGHTS: the weights have 8 bits,
+    everything else is unchanged.
     """
 
     F16 = "f16"
@@ -452,7 +458,7 @@ class Trials:
 
 
 class Harm(StrEnum):
-    """Ways in which fewer bits harm a result, the gravest first."""
+    """List the ways in which fewer bits harm a result, most severe first."""
 
     OVERFLOW = "overflow"
     """A number that is finite in the plain run is not."""
@@ -465,9 +471,9 @@ class Harm(StrEnum):
 
 
 class Parting(Record):
-    """Where the result of an operation was harmed first, and the element.
+    """Hold the first element of an operation's result that was harmed.
 
-    `error` is the norm of the difference over that of the plain result.
+    `error` is the norm of the difference over the norm of the plain result.
     """
 
     harm: Harm
@@ -679,7 +685,7 @@ def _parted(run: NarrowRun, one: Parting, **details: Any) -> RunFinding:
 
 
 def _worst(outcome: Outcome) -> dict[str, Any]:
-    """Return the output that is off the most; that of a run that fails is none."""
+    """Return the output with the largest loss; a failed run has no worst output."""
     worst = max(outcome.losses or (Loss("", math.inf),), key=lambda one: one.error)
     return {"output": worst.output, "loss": worst.error}
 
@@ -767,7 +773,10 @@ _MARK = "precise"
 
 
 def marked(path: Path, kept: Iterable[LayerSite]) -> bytes:
-    """Return the XML of a model with these layers marked; one that is marked already stays as it is. ModelError."""
+    """Return the XML of a model with these layers marked; marked layers stay unchanged.
+
+    Raises ModelError.
+    """
     net = parse(path)
     wanted = {(layer.line, str(layer.id)) for layer in kept}
     for layer in list(net.iter("layer")):

@@ -1,11 +1,13 @@
-"""Rules: each with an id and a name that stay, a sentence with places for values, and what finds the places in a file.
+"""Define rules and findings, and select rules by name or id.
 
-The texts are in `rules.json`, in the order of the ids. A sentence is a template of `str.format`; what it is filled with
-are the details of a finding.
+A rule has a permanent id and name, a sentence with placeholders, and a function that finds places in a file. The texts
+are in `rules.json`, in the order of the ids. A sentence is a template of `str.format`; the details of a finding fill
+it.
 
-Findings: what is wrong, how grave it is, and where it stands in the file; typed, words are made of it by `texts`.
+A finding says what is wrong, how severe it is, and where it stands in the file. Findings are typed; `texts` turns them
+into words.
 
-Which rules are asked: by name, id or the beginning of ids, as the command line or a file of settings says.
+The command line or a settings file selects rules by name, by id, or by the beginning of ids.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ ERROR, WARNING, NOTE = Severity
 GRAVITY = {ERROR: 0, WARNING: 1, NOTE: 2}
 
 Part: TypeAlias = Literal["file", "layer", "port map entry", "back edge", "edge", "run"]
-"""Which part of the file a finding is about."""
+"""Part of the file that a finding is about."""
 
 Detail: TypeAlias = str | int | float | bool | LayerSite | NonFinite | tuple[int, ...] | tuple[LayerSite, ...] | None
 
@@ -67,10 +69,10 @@ class FilePart(Record):
 
 
 class Finding(Record):
-    """One finding of a rule (by name); `details` are the values that the sentence of the rule speaks of.
+    """Hold one finding of a rule (by name); `details` are the values for the rule's sentence.
 
-    Of a run, `iterations` are those of the loops around it, the outermost first, in which it shows first, and `address`
-    is what to look at in the debugger; `tick` orders findings in time.
+    For a finding of a run, `iterations` are the iterations of the loops around it, outermost first, in which it first
+    appears. `address` is the value to open in the debugger; `tick` orders findings in time.
     """
 
     rule: str
@@ -88,7 +90,7 @@ class Finding(Record):
 
     @property
     def is_birth(self) -> bool:
-        """True if it is about where NaN or Inf is born, which overviews of a run tell themselves."""
+        """Return True if it is about the first NaN or Inf, which the overview of a run shows itself."""
         return any(isinstance(one, NonFinite) for one in self.details.values())
 
 
@@ -172,12 +174,13 @@ At: TypeAlias = Layer | InputMapping | OutputMapping | IgnoredOutput | BackEdge
 
 
 class RuleHit(NamedTuple):
-    """A place where a rule is broken; `is_inside` a body of the loop, else it is the loop or what is around it.
+    """Hold a place where a rule is broken.
 
-    The place itself need not be among the `details`: where the texts of the rule name {layer}, {parameter} or {result},
-    they mean the layer, or the ends of the entry or back edge, at which it is broken; {axis}, {start}, {end} and
-    {stride} are those of the entry.
-    `severity` is given where it is another than that of the rule.
+    `is_inside`: the place is in a body of the loop, else at or around the loop.
+
+    The `details` need not contain the place. In the texts of the rule, {layer}, {parameter} and {result} mean the
+    layer, or the ends of the entry or back edge, where the rule is broken. {axis}, {start}, {end} and {stride} belong
+    to the entry. `severity` is set where it differs from the rule's severity.
     """
 
     at: At
@@ -229,9 +232,9 @@ def found_by(finder: Finder) -> Finder:
 
 
 def found_in(*types: str, suspects: Callable[[Any], bool] | None = None) -> Callable[[Finder], Finder]:
-    """Say that a function finds the places where the rule of its name is broken; of layers only those of these types.
+    """Register a function that finds where its rule (by name) is broken, for these layer types.
 
-    Layers come by the thousand and in few kinds (`LayerKinds`): `suspects` says of which of them the rule is asked.
+    A model has thousands of layers but few kinds (`LayerKinds`): `suspects` selects the kinds that the rule checks.
     """
 
     def decorate(finder: Finder) -> Finder:

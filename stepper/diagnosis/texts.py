@@ -301,12 +301,11 @@ def _result(finding: Finding, index: int, rule: Rule) -> dict[str, Any]:
 
 
 def junit(found: Mapping[str, Sequence[Finding]], rules: Mapping[str, Rule], least: Severity) -> bytes:
-    """Return a suite for each model (by its file) with a test for each rule that is broken in it.
+    """Return a suite for each model (by its file) with a test for each rule broken in it.
 
-    A test fails where a finding is as grave as `least`; it passes, with the text in `system-out`, where none is. A
-    model in which nothing is wrong has one test, which passes, since readers take a suite without tests for a fault;
-    so it is where there is no model.
-    The form is that of the schema `junit-10.xsd`, which Jenkins' xUnit plugin holds a file against.
+    A test fails if a finding reaches the severity `least`; otherwise it passes, with the text in `system-out`. A model
+    without findings has one test, which passes, because readers treat a suite without tests as a fault. A report
+    without models has one test, too. The format follows the schema `junit-10.xsd`, which Jenkins' xUnit plugin checks.
     """
     root = etree.Element("testsuites", name="stepper")
     if not found:

@@ -1,8 +1,8 @@
-"""Arithmetic of the two rule books: element types as declared, or as OpenVINO's CPU plugin computes them.
+"""Define the arithmetic of both rule books: declared types, or the CPU plugin's types.
 
-The plugin computes f16, bf16 and f64 in f32 and rounds at the model's boundary, holds i64, u64 and u32 in i32 (runtime
-values wrap, constants saturate), saturates u8 and i8, and divides, compares and rounds i32 in f32.
-Source: the specifications of the operations, and what OpenVINO computes where it departs.
+The plugin computes f16, bf16 and f64 in f32 and rounds at the model's boundary. It holds i64, u64 and u32 in i32
+(runtime values wrap, constants saturate). It saturates u8 and i8, and divides, compares and rounds i32 in f32. Source:
+the specifications of the operations, and the results of OpenVINO where it departs from them.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _through_f32(in_f32: Function, otherwise: Function) -> Function:
 
 
 def plugin_attributes(layer: Layer) -> dict[str, str]:
-    """Return the attributes of a layer with the types that the plugin holds in place of those that the file names."""
+    """Return the attributes of a layer with the plugin's types instead of the types in the file."""
     attributes = dict(layer.attributes)
     for name in _TYPE_ATTRIBUTES:
         if name in attributes:

@@ -167,8 +167,8 @@ def branch_plan(body: Body, program: Program) -> BranchPlan:
 def loop_plan(layer: Layer, program: Program, outer: Graph, rules: Rules, note: Note) -> LoopPlan:
     """Return the whole port map of a TensorIterator or Loop.
 
-    Which of several claims to one Parameter counts was measured on OpenVINO. `note` is told where the rule books
-    part. Raises PlanError for what neither allows.
+    If several entries claim one Parameter, the rule that selects one was measured on OpenVINO. `note` is called where
+    the rule books differ. Raises PlanError for a port map that neither allows.
     """
     body = layer.bodies[0]
     _check_dialect(layer, body, rules, note)
@@ -224,7 +224,7 @@ def _is_fixed_condition(body: Body, roles: Roles) -> bool:
 def _deciding(
     body: Body, program: Program, roles: Roles, merged: tuple[MergedInput, ...]
 ) -> tuple[MergedInput, ...] | None:
-    """Return the carried entries that alone decide how long the loop goes on; None where something else may."""
+    """Return the carried entries that alone decide the loop's end; None if others may decide."""
     given = _given_condition(body)
     parameters = None if given is None or roles.sliced else decided_by(body.graph, roles, given)
     if not parameters or program.has_memory:
@@ -557,7 +557,7 @@ def _kernel_of(layer: Layer) -> Kernel | None:
 
 
 class _Compiler:
-    """Compiles one graph, of which the nested ones are compiled already."""
+    """Compile one graph, after its nested graphs."""
 
     def __init__(
         self,
@@ -740,7 +740,7 @@ _Place = tuple[int, int]
 
 
 class _ChangeCompiler(_Compiler):
-    """Compiles a graph of which most operations are those of a program."""
+    """Compile a graph that shares most operations with a compiled program."""
 
     def change(self, base: Program, changed: Collection[int]) -> tuple[Program, frozenset[int]]:
         self._base, self._changed = base, changed

@@ -37,7 +37,7 @@ class Phase(Enum):
 
 
 class Slices(NamedTuple):
-    """One sliced input of a running loop: whose slot gets which part of which tensor."""
+    """Hold a sliced input of a running loop: the slot that gets the slices, and the tensor."""
 
     parameter: int
     source: Array
@@ -46,15 +46,15 @@ class Slices(NamedTuple):
 
 
 class Activation:
-    """One run of a loop or of a branch of an If, from the frame's point of view.
+    """Hold one run of a loop or of a branch of an If, as the frame sees it.
 
-    `iteration` is the one under way or just closed (-1 before the first); `limit` the most iterations, None for
-    unlimited; `condition` what it last was; `ended` why there will be no further iteration. `slice_count` is how many
-    iterations the sliced inputs suffice for. `casts` are Parameters into which a back edge carries another type than
-    they began with: slot and type. `code` is the body's for the element types that its first iteration had. `entered`
-    is the tick at which the frame was entered (0: not known). `decided` is what the condition is to be at the close of
-    this iteration whatever the body computes, None where the body decides. `changed` names what was set by hand since
-    the frame was entered (see interventions.py).
+    `iteration` is the current or just closed iteration (-1 before the first); `limit` is the maximum number of
+    iterations, None for unlimited. `condition` is the last value of the condition; `ended` is the reason why no further
+    iteration follows. `slice_count` is the number of iterations that the sliced inputs allow. `casts` lists Parameters
+    into which a back edge carries a type other than the initial type: slot and type. `code` is the body's code for the
+    element types of its first iteration. `entered` is the tick at which the frame was entered (0: unknown). `decided`
+    is the condition at the close of this iteration, whatever the body computes; None if the body decides. `changed`
+    names the values set by hand since the frame was entered (see interventions.py).
     """
 
     __slots__ = (
@@ -108,10 +108,10 @@ class Activation:
 
 
 class Frame:
-    """One activation of a graph: which program, the value of every slot, and how far it has come.
+    """Hold one activation of a graph: its program, the value of every slot, and its progress.
 
-    `pc` is the index of the next operation. `activation` is None for the model's own graph. `code` is the program's,
-    unless a constant was changed with which it was compiled.
+    `pc` is the index of the next operation. `activation` is None for the model's own graph. `code` is the program's
+    code, unless a constant was changed with which it was compiled.
     """
 
     __slots__ = ("activation", "code", "pc", "phase", "program", "values")
@@ -139,7 +139,10 @@ class Frame:
 
     @property
     def loop(self) -> LoopPlan | None:
-        """Return the plan of the loop of which this runs the body; None for a side of an If, and the model's graph."""
+        """Return the plan of the loop whose body this frame runs.
+
+        Returns None for a side of an If and for the model's graph.
+        """
         plan = self.activation.plan if self.activation else None
         return plan if isinstance(plan, LoopPlan) else None
 
@@ -304,9 +307,10 @@ class Snapshot(Record):
 
 
 class LoopRun(NamedTuple):
-    """One run of a loop: the loops and Ifs around it, by layer id with their iterations (None: of an If), and its id.
+    """Identify one run of a loop: the loops and Ifs around it, and its id.
 
-    The iterations of one run have the same; those of another run of the loop, in another iteration outside, have not.
+    `around` holds layer ids with their iterations (None: an If). All iterations of one run share this key. Another run
+    of the loop, in another outer iteration, has another key.
     """
 
     around: tuple[tuple[int, int | None], ...]
@@ -422,9 +426,10 @@ class Taps(NamedTuple):
 
 
 class RunObserver:
-    """Told of the loops and branches of a run as they begin, go on and end; it never stops the run.
+    """Observe loops and branches of a run as they begin, continue and end, without stopping it.
 
-    The last frame of `stack` is that of the loop or branch; after it was left, the one around it.
+    The last frame of `stack` is the frame of the loop or branch; after the loop or branch was left, it is the outer
+    frame.
     """
 
     def entered(self, stack: Sequence[Frame]) -> None:
@@ -434,9 +439,11 @@ class RunObserver:
         """An iteration of a loop was closed."""
 
     def taps(self, frame: Frame) -> Taps | None:
-        """Return what it wants of the next iterations of a straight body, of which `iteration_closed` does not tell.
+        """Return the taps for the next iterations of a fast body.
 
-        A watcher that is an observer, too, is not asked about iterations that its taps are handed.
+        `iteration_closed` is not called for these iterations.
+
+        A watcher that is also an observer is not asked about iterations that its taps receive.
         """
         return None
 
@@ -447,7 +454,7 @@ class RunObserver:
         """A branch was left."""
 
     def changed(self, frame: Frame, slot: int | None) -> None:
-        """The value of a slot of a frame was changed by hand; None: how long its loop goes on."""
+        """Report a value of a frame's slot that was changed by hand; None: the length of its loop."""
 
 
 class LoopEndObserver(RunObserver):

@@ -253,10 +253,10 @@ def _all_survive(array: Array, dtype: DType) -> bool:
 
 
 def owned(value: Any) -> Any:
-    """Return the value as no one else can change it: a read-only copy of an array that may be written to.
+    """Return the value so that nobody else can change it: a read-only copy of a writable array.
 
-    An array that is read-only down to the memory that it is in stays as it is, and so does a file that is mapped for
-    reading (`np.load(path, mmap_mode="r")`), however large. A number of numpy or Python is what it is.
+    An array that is read-only down to its memory is returned unchanged, and so is a file that is mapped for reading
+    (`np.load(path, mmap_mode="r")`), however large. A number of numpy or Python is returned unchanged, too.
     """
     if not isinstance(value, np.ndarray):
         return value
@@ -287,9 +287,10 @@ def _is_settled(array: Array) -> bool:
 def value_of(
     parameter: Layer, text: str, shape: Shape | None = None, reading: ReadProgress | None = None
 ) -> Array | StoredArray:
-    """Return the tensor that a SPEC means for a Parameter. UsageError or InputError with the parameter's name.
+    """Return the tensor that a SPEC means for a Parameter.
 
-    A `reading` is told how far a file is read; without one the array of an .npz is not read yet.
+    `reading` receives the progress while a file is read; without it the array of an .npz is not read yet. Raises
+    UsageError or InputError with the parameter's name.
     """
     text = text.strip()
     kind, _, argument = text.partition(":")

@@ -150,8 +150,8 @@ def boundary(value: int, extent: int) -> int:
 def slice_walk(slicing: Slicing, shape: Shape, rules: Rules, *, is_loop: bool) -> SliceWalk:
     """Return the slices that an input of this shape gives (TensorIterator-1, port_map).
 
-    `is_loop`: of a Loop, of which OpenVINO looks at neither start nor end; else of a TensorIterator.
-    Raises KernelError where start, end and stride do not describe slices of this tensor.
+    `is_loop`: the layer is a Loop, else a TensorIterator. OpenVINO ignores start and end of a Loop. Raises KernelError
+    if start, end and stride do not describe slices of this tensor.
     """
     axis = _axis(slicing, len(shape), rules)
     size = check_stride(slicing, rules)
@@ -270,7 +270,7 @@ def undefined_last_value(shape: Shape, dtype: DType) -> Array:
 def empty_concatenation(axis: int, shape: Shape, dtype: DType) -> Array:
     """Return a concatenated output after no iteration: size 0 along its axis (measured).
 
-    `shape` is what one piece would have, unknown dimensions negative; of a scalar piece the result has rank 1.
+    `shape` is the shape of one piece, with unknown dimensions negative. For a scalar piece the result has rank 1.
     """
     dims = [max(size, 0) for size in shape] or [0]
     dims[axis if -len(dims) <= axis < len(dims) else 0] = 0
@@ -545,12 +545,12 @@ _SMALL_PIECE = 4096
 
 
 class Scan:
-    """The Results of the iterations so far; `result` is the slot of the body from which they come.
+    """Collect the Results of the iterations so far; `result` is the body's slot that gives them.
 
-    The newest pieces wait in a list; when there are enough of them they become one block, in which small pieces take no
-    more memory than their numbers. Copies share the blocks: each knows how many are its own, and one that is to grow
-    where another has grown already takes a list of its own first (this happens when a run goes back in time and then
-    does something else).
+    The newest pieces wait in a list. When the list is long enough, it becomes one block, in which small pieces take no
+    more memory than their numbers. Copies share the blocks, and each copy knows how many blocks are its own. A run may
+    go back in time and then continue differently. A copy that must grow after another copy has grown takes its own list
+    first.
     """
 
     __slots__ = ("_batch", "_block_count", "_blocks", "_bytes", "_ends", "_first", "_limit", "_waiting", "result")
@@ -700,11 +700,12 @@ class Scan:
             yield together[0] if len(together) == 1 else np.concatenate(together)
 
     def concatenated(self, slicing: Slicing, rules: Rules, note: Note) -> Array:
-        """Return all pieces joined along the axis, in iteration order or reversed (TensorIterator-1, port_map).
+        """Return all pieces joined along the axis, in iteration order or reversed.
 
-        A scalar piece counts as one of shape [1]. KernelError for shapes that cannot be joined, and for an axis out of
-        range. Pieces of the right length that differ elsewhere OpenVINO leaves to chance; here they are filled up with
-        zeros, and `note` is told; as it is of pieces of another length, which only OpenVINO refuses.
+        Source: TensorIterator-1, port_map. A scalar piece counts as a piece of shape [1]. Raises KernelError for shapes
+        that cannot be joined, and for an axis out of range. OpenVINO leaves pieces of the right length that differ
+        elsewhere undefined; this method fills them up with zeros and calls `note`. It also calls `note` for pieces of
+        another length, which only OpenVINO refuses.
         """
         first = self.piece(0)
         axis = normalize_axis(slicing.axis, max(first.ndim, 1))

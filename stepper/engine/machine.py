@@ -1,14 +1,14 @@
-"""The machine: walks a stack of frames, move by move, and holds nothing of the run in local variables.
+"""Run the model: walk a stack of frames, move by move, and keep no state in local variables.
 
-    run ── advance ── _move ──┬─ _operate    operations, up to the next that opens a frame  (frame RUNNING, pc < end)
-                              │    └─ _enter    a loop or a branch: a new frame
-                              ├─ _close      an iteration's Results: scans, condition, end  (frame RUNNING, pc = end)
-                              ├─ begin       slices, back edges, iteration number           (frame BETWEEN)
-                              ├─ _iterate    begin, operate and close at once, where no event of each is asked for
-                              └─ _leave      the loop's outputs; the frame goes             (frame LEAVING)
+    run ── advance ── _move ──┬─ _operate    operations, up to the next that opens a frame; (frame RUNNING, pc < end)
+                              │    └─ _enter    a loop or a branch: a new frame;
+                              ├─ _close      an iteration's Results: scans, condition, end; (frame RUNNING, pc = end)
+                              ├─ begin       slices, back edges, iteration number;          (frame BETWEEN)
+                              ├─ _iterate    begin, operate and close at once, if nobody asks for their events;
+                              └─ _leave      the loop's outputs; the frame goes.            (frame LEAVING)
 
-Each arrow is a move and makes one tick, whether or not its event is asked for; so a tick names the same moment in
-every replay. The state between two moves is the stack alone: `snapshot` copies it, `restore` puts it back.
+Each arrow is a move and makes one tick, whether or not its event is reported; so a tick names one fixed moment in every
+replay. The state between two moves is the stack alone: `snapshot` copies it, `restore` puts it back.
 """
 
 from __future__ import annotations

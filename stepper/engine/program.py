@@ -1,7 +1,7 @@
-"""Compiled form of a graph: everything that does not change from run to run is settled once.
+"""Compile a graph: settle everything once that does not change from run to run.
 
 A `Program` is one graph: its operations in a fixed order, a slot for every value, constants in their slots, dead code
-left out, kernels bound to their attributes. `Code` is the same as lean tuples, which is what the hot loop walks.
+left out, kernels bound to their attributes. `Code` is the program as lean tuples for the hot loop.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class LoopPlan(Immutable, Record):
 
 
 class BranchPlan(Immutable, Record):
-    """One side of an If: (input index, Parameter slot) pairs and (output index, Result slot) pairs."""
+    """Hold one side of an If: index and slot of each input (Parameter) and output (Result)."""
 
     program: Program
     inputs: tuple[tuple[int, int], ...]
@@ -95,13 +95,13 @@ class BranchPlan(Immutable, Record):
 
 
 class Operation(Immutable, Record):
-    """One operation of a program: its layer, and the slots that it reads and writes.
+    """Hold one operation of a program: its layer, and the slots that it reads and writes.
 
-    `function` takes the inputs' values (a stateful one its state first) and returns the one output's value, or a tuple
-    where it has `several_outputs`; `state_key` names the state. `floating` does the same for f32 and f64 alone, faster;
-    `settled`, of the first input alone, where the others are constants. `plans` is the loop's one plan, or an If's two
-    (then, else). `computed_by` is the partner that computes it, in words; empty for a kernel of our own.
-    Pickled, it is a description, without function and plans; a Program takes its own along.
+    `function` takes the inputs' values (a stateful function takes its state first). It returns the value of the one
+    output, or a tuple if it has `several_outputs`; `state_key` names the state. `floating` does this for f32 and f64
+    alone, faster. `settled` takes the first input alone, if the others are constants. `plans` is the loop's one plan,
+    or an If's two plans (then, else). `computed_by` names the backend that computes it; it is empty for an own kernel.
+    A pickled operation is a description, without function and plans; a Program restores them.
     """
 
     layer: Layer
@@ -129,21 +129,22 @@ def _described(parts: tuple[Any, ...], shown: dict[str, Any]) -> Operation:
 
 
 Step = tuple[Callable[..., Any] | None, Any, int | None, int | None]
-"""An operation for the hot loop: (function, a, b, out); a plain tuple, because that unpacks fastest.
+"""An operation for the hot loop: (function, a, b, out); a plain tuple unpacks fastest.
 
-Two inputs: in slots a and b, the output to slot out. One input: in slot a; b is None. Any other number, or several
-outputs: a is a pair, the tuple of input slots and that of output slots (the slot itself of the one output where there
-are not several); b and out are None. Not for the hot loop: function is None.
+With two inputs, a and b are their slots and out is the output slot. With one input, a is its slot and b is None. With
+any other number of inputs or several outputs, a is a pair: the input slots and the output slots, each a tuple. The
+second item is the slot itself if there is one output; b and out are None. An operation that is not for the hot loop has
+None as function.
 """
 
 
 class Program(Immutable, Record, eq=False, dict=True, weakref=True):
-    """A compiled graph.
+    """Hold a compiled graph.
 
-    `template` is what a frame's values begin as: constants and what follows from constants alone, else None.
+    `template` holds the initial values of a frame: constants and values that follow from constants alone, else None.
     `parameters` and `results` are slots in file order; `folded` are the operations computed at compile time.
-    `dead_after[i]` are the slots that nothing reads after operation i (for a run that keeps nothing). `origin` is what
-    compiles the model again, and the place of this one among its programs: so it is pickled.
+    `dead_after[i]` are the slots that nothing reads after operation i (for a run that keeps nothing). `origin` compiles
+    the model again and gives the index of this program among its programs; pickling stores `origin` alone.
     """
 
     graph: Graph
@@ -196,10 +197,10 @@ class Program(Immutable, Record, eq=False, dict=True, weakref=True):
         return tuple(code)
 
     def without_tables(self, section: Sequence[Step], first: int) -> Sequence[Step]:
-        """Return a section of the code, from the operation `first` on, for a run that keeps no values.
+        """Return a section of the code, from operation `first` on, for a run that keeps no values.
 
-        Where it converts a whole table of which a Gather then takes rows, it takes them first; a product with the table
-        is made by blocks: the same numbers, without a copy of the table.
+        If the section converts a whole table from which a Gather takes rows, the returned code takes the rows first. It
+        multiplies with the table block by block: the numbers are equal, and the table is not copied.
         """
         found: list[Step] | None = None
         for convert, readers in self.tables:
@@ -297,9 +298,9 @@ class Program(Immutable, Record, eq=False, dict=True, weakref=True):
 
     @cached_property
     def joined_pieces(self) -> Mapping[int, Source]:
-        """By index of the operation that joins a piece to a value that a back edge carries: that one piece.
+        """Return the piece that each operation appends to a carried value, by operation index.
 
-        Such a value grows in each iteration; the piece is what is new of it.
+        A growing carried value gets longer in each iteration; the piece is its new part.
         """
         return {self.indices[one.concat]: one.piece for one in self._growths if one.piece is not None}
 

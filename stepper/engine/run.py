@@ -106,7 +106,7 @@ class LoopLog(RunObserver):
 
     @property
     def summaries(self) -> tuple[LoopSummary, ...]:
-        """One for each loop that was entered, in the order in which they first ended."""
+        """Return a summary of each loop that was entered, in the order in which they first ended."""
         return tuple(self._by_operation.values())
 
 
@@ -196,7 +196,7 @@ def collect(machine: Machine, log: LoopLog) -> Outputs:
 
 
 def output_names(model: Model) -> list[str]:
-    """Return a name for each of the model's outputs: its tensor's first name, else that of its Result, made unique."""
+    """Return a unique name per model output: its tensor's first name, else its Result's name."""
     names: list[str] = []
     for result in model.graph.results:
         source = model.graph.sources[result.id][0]
@@ -310,9 +310,9 @@ def _agreed(parameters: Sequence[Layer], counts: Mapping[int, int], count: int |
 
 
 def output_position(model: Model, key: str | int) -> int:
-    """Return the position of the output that a key means: its name, that of its Result, or the position itself.
+    """Return the position of the output with this key: its name, Result's name, or position.
 
-    UsageError for what is none.
+    Raises UsageError for an unknown key.
     """
     names, results = output_names(model), model.graph.results
     known: dict[str, int] = {str(index): index for index in range(len(names))}

@@ -397,7 +397,7 @@ def _last_value(frame: Frame, activation: Activation, entry: LastValueOutput, no
 
 
 def concatenated_output(plan: LoopPlan, entry: ConcatenatedOutput, scan: Scan, rules: Rules, note: Note) -> Value:
-    """Return a concatenated output as it is if the loop ends with these pieces."""
+    """Return a concatenated output for a loop that ends with these pieces."""
     if scan.length == 0:
         shape, dtype = plan.program.declared(entry.result)
         return loops.empty_concatenation(entry.slicing.axis, shape, dtype)

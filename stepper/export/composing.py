@@ -175,7 +175,10 @@ _WIDTHS = {LegendSign.PORTS: 9.0, **{sign: advance(text, SMALL_SIZE) for sign, t
 
 
 class Sample(NamedTuple):
-    """An entry as it is drawn: its width, what draws it from a point of the base line on, and its words."""
+    """Hold a legend entry: its width, its words, and a function that draws it.
+
+    The function takes a point of the base line.
+    """
 
     width: float
     drawn: Callable[[float, float], Sequence[Shape]]
@@ -307,7 +310,7 @@ def composed(figure: Figure, layout: FigureLayout, form: PageForm | None = None)
 def page_of(
     figure: Figure, area: Point, shapes: Callable[[float, float], Iterable[Shape]], form: PageForm | None = None
 ) -> PageDrawing:
-    """Return the page of a figure of which `shapes` draws the boxes and wires in an area from a corner on."""
+    """Return the page of a figure; `shapes` draws boxes and wires in an area from a corner on."""
     heading, most, slide = PageForm(figure.title) if form is None else form
     samples, size = samples_of(figure.legend), HEADING_SIZE if slide is None else SLIDE_SIZE
     drawn_width, drawn_height = area

@@ -1,4 +1,4 @@
-"""The story of a value, or of the end of a loop: its strip as a drawing, and as a graph for formats of text."""
+"""Draw the explanation of a value or a loop's end: its strip, and a graph for text formats."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ _LEAST_WITH_REASONS = 4
 _USUAL_HEIGHT = 20
 """Lines of bands on a page that has no height."""
 _LEAD = 4
-"""Free cells before the first column of a band that goes on from the one above."""
+"""Free cells before the first column of a band that continues the band above."""
 
 
 class StoryBand(NamedTuple):
-    """Columns of a story that stand side by side, and where they lie."""
+    """Hold adjacent columns of an explanation and their positions."""
 
     short: ShortStory
     placement: Placement
@@ -76,9 +76,10 @@ class StoryBand(NamedTuple):
 def story_forms(
     story: Story, room: int, *, is_usual: bool, height: float | None, measure: Callable[[str, Tone], int]
 ) -> Iterator[tuple[StoryBand, ...]]:
-    """Yield a story with fewer and fewer columns and less beside them; `room` is in cells, `height` in lines.
+    """Yield an explanation with fewer and fewer columns and less context.
 
-    Columns stand in bands one below the other where the page has a height, or where few have room side by side.
+    `room` is in cells, `height` in lines. Columns stand in bands below each other if the page has a height, or if few
+    fit side by side.
     """
     whole = Options(width=None if is_usual else max(60, room), measure=measure)
     plain = Options(histories=False, context=False, measure=measure)
@@ -109,7 +110,7 @@ def _band(short: ShortStory, options: Options) -> StoryBand:
 def _in_bands(
     story: Story, counts: Iterable[int], options: Options, room: int, height: float
 ) -> Iterator[tuple[StoryBand, ...]]:
-    """Yield a story in bands, each as full as may be, with as many of its columns as these numbers say, most first."""
+    """Yield an explanation in full bands, with these numbers of columns, most first."""
     found = list[tuple[StoryBand, ...]]()
     for count in counts:
         kept = kept_columns(story, count)
@@ -163,7 +164,7 @@ BETWEEN = 10
 _NARROWEST = 480
 """Pixels in which texts are wrapped where the strip is narrower."""
 _LARGEST = 3.2
-"""Pixels a unit on a slide at most: a short story fills it, too."""
+"""Largest number of pixels per unit on a slide; a short explanation fills the slide, too."""
 _WIDEST = 1640
 """Pixels of a page that nobody gave a width."""
 _CORNER = 5.0
@@ -183,17 +184,18 @@ _STYLES = {
     Tone.BAD_CHIP: "bad-title",
 }
 _LONGEST_WORD = 1_000
-"""Letters of a word of which it is looked how many have room."""
+"""Longest prefix of a word that is measured, in letters."""
 _IN_FONT = str.maketrans({"↺": "", "⋮": "…"})
 """Glyphs that the font of figures does not have."""
 _CHIPS = {Tone.CHIP: ("chip", 0.22), Tone.BAD_CHIP: ("bad-chip", 0.2), Tone.BORN: ("bad-chip", None)}
 
 
 def story_drawing(story: Story, model: str, request: FigureRequest, notes: Sequence[str]) -> tuple[PageDrawing, str]:
-    """Return the strip of a story with its question, or another heading, above, its answer and a legend below.
+    """Return the strip of an explanation: question or heading above, answer and legend below.
 
-    Columns beside the path and the reasons go first where the page is narrow, then iterations in the middle of the
-    path, which are told as well ("": none). `notes` stand below the answer. Raise UsageError where a page is too small.
+    On a narrow page, columns beside the path and the reasons are left out first, then iterations in the middle of the
+    path. The second result describes these omissions ("": none). `notes` stand below the answer. Raises UsageError if a
+    page is too small.
     """
     room, width, height, highest = room_of(request), _WIDEST, math.inf, math.inf
     if room is not None:
@@ -274,7 +276,7 @@ def _told(style: str, text: str, width: float) -> list[tuple[str, str]]:
 
 
 def _cells(text: str, tone: Tone) -> int:
-    """Return how many cells a text takes as it is drawn; spaces around it are a cell each."""
+    """Return how many cells a text takes when drawn; each outer space is a cell."""
     words = text.strip()
     return len(text) - len(words) + math.ceil(_wide(_in_font(words), tone) / CELL)
 
@@ -493,9 +495,9 @@ def _interrupted(points: Sequence[Point], crossings: Sequence[Point]) -> Iterato
 
 
 def story_figure(story: Story, model: str, notes: tuple[str, ...] = ()) -> Figure:
-    """Return a story as nodes `op@iteration` in a cluster for each iteration; `model` is the name of the model.
+    """Return an explanation as nodes `op@iteration`, with a cluster for each iteration.
 
-    `notes` stand below.
+    `model` is the name of the model. `notes` stand below.
     """
     told, more = verdict(story)
     return Figure(

@@ -73,10 +73,10 @@ from stepper.wording import counted
 
 S = TypeVar("S", bound=StrEnum)
 RunMaker = Callable[[], Machine]
-"""What makes a run of a model at its beginning."""
+"""Function that makes a run of a model at its beginning."""
 
 MOST_STEPS = 500
-"""Iterations of which a body is drawn step by step at most."""
+"""Maximum number of iterations for which a body is drawn step by step."""
 MOST_BELOW = 100
 """Iterations below each other in steps at most: every frame has all of them."""
 MOST_VALUES = 200_000
@@ -183,7 +183,10 @@ _Making = Callable[..., Picture]
 
 
 def _once(warn: Callable[[str], None]) -> Callable[[str], None]:
-    """Warn of each thing once, however often a figure is made until it fits; what drops warnings stays as it is."""
+    """Emit each warning once, however often a figure is made until it fits.
+
+    A function that drops warnings is returned unchanged.
+    """
     return warn if warn is unheard else cache(warn)
 
 
@@ -334,7 +337,7 @@ def _condition_limits(model: Model) -> Mapping[tuple[int, int], ConditionLimit]:
 
 
 def _story(model: Model, machine: RunMaker | None, request: FigureRequest) -> Picture:
-    """Return why a value is what it is, or why a loop ended, after a run to the end (or to where it fails)."""
+    """Explain the cause of a value, or why a loop ended, after a run to its end or failure."""
     if machine is None:
         raise UsageError("--view story needs a run, and a run needs inputs: --inputs FILE.npz or --input NAME=SPEC")
     question = (request.why or "").strip()
@@ -349,7 +352,7 @@ def _story(model: Model, machine: RunMaker | None, request: FigureRequest) -> Pi
 
 
 def picture_of_story(story: Story, model: Model, request: FigureRequest) -> Picture:
-    """Return a story of a run of a model as a picture."""
+    """Return the explanation of a run of a model as a picture."""
     name, notes = model.name or model.path.stem, tuple(differences_within(model.graph))
     page, left_out = story_drawing(story, name, request, notes)
     if left_out:

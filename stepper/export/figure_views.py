@@ -309,7 +309,7 @@ _BEGINS = (EventKind.ENTERED, EventKind.ITERATION)
 _MOST_EVENTS = 200_000
 """Events that are looked at; a run that is longer has shown nothing of what it had not entered by then."""
 _MOST_VALUES = 2_000_000
-"""Values of which the sizes are looked at; a run that has more of them shows none."""
+"""Maximum number of values whose sizes are read; a run with more values shows no sizes."""
 
 Sizes = Mapping[ValueOfGraph, tuple[int, ...]]
 """Sizes of a value in a run, by id() of the graph, id of the layer and output; -1: not always the same."""
@@ -327,7 +327,7 @@ def observed_run(machine: Machine) -> tuple[frozenset[tuple[int, int]], Sizes]:
     looked = 0
 
     def look(frame: Frame) -> int:
-        """Note the sizes of a frame's values of which the file leaves one open; return how many these are."""
+        """Note the sizes of a frame's values if the file leaves a size open; return their number."""
         program = frame.program
         if id(program) not in slots:
             slots[id(program)] = [
@@ -362,7 +362,7 @@ def observed_run(machine: Machine) -> tuple[frozenset[tuple[int, int]], Sizes]:
 
 
 _MOST_OUTPUTS = 4
-"""Outputs of an operation of which the values stand in its box."""
+"""Maximum number of outputs of an operation whose values stand in its box."""
 
 
 class IterationLabels:

@@ -39,7 +39,7 @@ MILLIMETRE = 96 / 25.4
 """Pixels."""
 PAPER_WIDTH = round(84 * MILLIMETRE)
 PAPER_HEIGHT = 225 * MILLIMETRE
-"""What a page of a paper has for a figure above its caption."""
+"""Height that a page of a paper leaves for a figure above its caption."""
 DOCS_WIDTH = 820
 SLIDE = (1280, 720)
 LEAST_UNIT = 7 * 96 / 72 / SMALL_SIZE
@@ -53,10 +53,10 @@ Size = tuple[float, float]
 
 
 class PageRoom(NamedTuple):
-    """Room of a page in pixels, and how many of them a unit may take.
+    """Hold the room of a page in pixels, and how many pixels a unit may take.
 
-    `height` is that of a page of a very size (None: as high as the figure), `highest` what a figure has at most unless
-    every form of it is higher.
+    `height` is the height of a page of fixed size (None: as high as the figure). `highest` is the maximum height of a
+    figure, unless every form of the figure is higher.
     """
 
     width: float
@@ -286,9 +286,10 @@ def _is_far(figure: Figure, is_rolled: bool, room: PageRoom, request: FigureRequ
 
 
 def _contents(request: FigureRequest, whole: Figure) -> Iterator[tuple[FigureContent, tuple[str, ...]]]:
-    """Yield contents of fewer and fewer boxes, with words for what they leave out; a part of a figure is as it is.
+    """Yield contents with fewer and fewer boxes, each with words for what it leaves out.
 
-    A body as one box shows no difference of two runs: where they part, it is not drawn.
+    A part of a figure is yielded unchanged. A body as one box would hide differences of two runs, so it is not drawn
+    where they diverge.
     """
     content = request.content
     yield content, ()
@@ -427,9 +428,9 @@ def _narrow_node(node: FigureNode, form: _Form, *, is_beside: bool) -> FigureNod
 
 
 def _narrow_label(node: FigureNode, letters: int) -> str:
-    """Return a label that loses its operands before letters of its type; that of a mark stands beside it, whole.
+    """Return a label that drops its operands before letters of its type.
 
-    A count of operations is as short as can be.
+    The label of a mark stands beside it and stays whole. A count of operations becomes as short as possible.
     """
     if node.kind is NodeKind.END:
         return node.label

@@ -34,7 +34,7 @@ _MOST_TRIES = 400
 _MOST_CUTS = 4
 
 Read = tuple[int, int]
-"""What a node reads: the node, and which output of it."""
+"""Input of a node: the node that it reads, and the output of that node."""
 
 
 Copy = tuple[int, ...]
@@ -154,7 +154,7 @@ class _Finder:
         return max(found, key=lambda one: one.saved, default=None)
 
     def _alike(self, copies: Sequence[Copy]) -> list[Copy]:
-        """Return the longest stretch of copies of which each is wired as the one before."""
+        """Return the longest run of consecutive copies that are wired alike."""
         refs, runs = self._refs(copies), [[copies[0]]]
         for (one, other), (before, copy) in zip(pairwise(refs), pairwise(copies), strict=True):
             if self._is_alike(one, other, may_enter=len(runs[-1]) == 1):
@@ -339,7 +339,7 @@ class StructuralLooks:
         return (*form, tuple(value.reshape(-1).tolist())) if value.dtype.kind in "iub" else form
 
     def _body(self, graph: Graph) -> Hashable:
-        """Return what a whole graph looks like: that of its ends, each with all that it follows from."""
+        """Return the structure of a whole graph: each of its ends with everything it depends on."""
         if id(graph) not in self._bodies:
             looks: dict[int, int] = {}
             for key in layers_in_order(graph):
@@ -379,9 +379,10 @@ def shared_name(names: Sequence[str]) -> str:
 
 
 def block_name(members: Sequence[Sequence[str]]) -> str:
-    """Return the name of a block, of which each copy has members of these names; "" where they share no number.
+    """Return the name of a block whose copies have members of these names.
 
-    It is what most members have in common up to the number that counts the copies.
+    Returns "" if the names share no number. The name is the common part of most members, up to the number that counts
+    the copies.
     """
     found: Counter[str] = Counter()
     for names in zip(*members, strict=True):

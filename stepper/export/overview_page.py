@@ -1,11 +1,12 @@
-"""The facts of a run (`Debugger.overview`) as a part of an HTML page: before, a card a loop, after, what was found.
+"""Write the facts of a run (`Debugger.overview`) as a part of an HTML page.
 
-It carries its own style and no script, needs nothing from a network, follows the light or dark scheme of the page,
-and escapes every name. Columns are buttons with `data-goto`: the moment for which they stand, as `goto` takes it.
+The part shows the inputs, a card per loop, the outputs, and the findings. It has its own style and no script, and loads
+nothing from a network. It follows the light or dark scheme of the page, and escapes every name. Columns are buttons
+with `data-goto`: the moment that they show, as an argument of `goto`.
 
-Pictures of values have a column an iteration, and a row an element or a bucket of them. Shades, scales and bars are
-those of the application (`stepper.tensors.tensor_pictures`): numbers above zero are warm, those below cool, and zero
-is the ground, whatever colour that has; NaN and Inf are filled.
+Pictures of values have a column per iteration, and a row per element or bucket. Shades, scales and bars match the
+application (`stepper.tensors.tensor_pictures`): numbers above zero are warm, numbers below zero cool, and zero has the
+background colour; NaN and Inf are filled.
 """
 
 from __future__ import annotations
@@ -216,7 +217,7 @@ _SCHEMES = f"""
   {_DARK}
 }}
 """
-"""Colours of the page's scheme: that of the system, or what JupyterLab, themes and VS Code say of theirs."""
+"""Colours of the page: the system's scheme, or the scheme of JupyterLab, themes and VS Code."""
 
 
 def overview_html(
@@ -224,7 +225,7 @@ def overview_html(
 ) -> str:
     """Return the overview of a run of this model as a `div` with its style.
 
-    `found` are sentences on what is wrong beside births of NaN and Inf, `checked` is what was looked for.
+    `found` are sentences on findings other than the first NaN and Inf; `checked` lists the checks.
     """
     loops = "".join(_cards(overview, compiled))
     more = len(overview.loops) - _MOST_CARDS

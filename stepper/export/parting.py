@@ -139,7 +139,7 @@ class _Walk(Struct):
 
 
 def compare_runs(machine: Machine, reference: ReferenceValues, keeps: Callable[[Numbers], bool]) -> RunDifferences:
-    """Return a run, which is made here, beside another one; `keeps` says of which iterations details are kept."""
+    """Run a machine and compare it with a reference; `keeps` selects iterations with details."""
     tolerances = Tolerances(exact=bool(getattr(reference, "is_exact", False)))
     found, begin = RunDifferences(reference.title), time.monotonic()
     walk = _Walk(reference, keeps, tolerances, found)
@@ -274,7 +274,7 @@ def _is_result(graph: Graph, drawn: DrawnNode) -> bool:
 
 
 def _often(tallies: Sequence[DifferenceTally]) -> Iterator[str]:
-    """Yield how often a value differs, how often it is mended or broken, and by how much at most."""
+    """Yield how often a value differs, how often NaN or Inf is fixed or new, and by how much."""
     worst = max(tallies, key=lambda tally: tally.different)
     often = f"differs in {worst.different:,} of {worst.compared:,}" if worst.compared > 1 else "differs"
     kinds = ((worst.mended, "fixed"), (worst.broken, "new NaN or Inf"))

@@ -55,16 +55,17 @@ class Highlight(Record):
 
 
 class FigureContent(Record):
-    """Selection and detail of a figure. `depth`: levels of bodies that are drawn inside of their layer.
+    """Select content and detail of a figure.
 
-    `only` and `hide` are regular expressions for names, or whole types; `carried` leaves of a body only what back edges
-    carry. What is not shown is drawn as a group that says how many operations it stands for. `elsewhere` says what is
-    not computed here; such boxes have a mark. Constants that are drawn inline or as boxes are read from `model`. Of
-    `blocks` that repeat each is drawn, or one (None: one in a large figure). `limits` are those that conditions imply,
-    by id() of the graph and by the loop's id in it; `differences` are those from another run. `expressions`: what one
-    operation alone reads is in the box of that; `cell`: a rolled body is its port map.
-    `never_begun` are loops that a run entered without an iteration, by id() of the graph and id;
-    `sizes` those of its values of which the file leaves one open, by id() of the graph, layer and output.
+    `depth` is the number of levels of bodies that are drawn inside their layers. `only` and `hide` are regular
+    expressions for names, or whole types. `carried` keeps only the parts of a body that back edges carry. Hidden
+    operations are drawn as a group with their number. `elsewhere` says what another backend computes; such boxes have a
+    mark. Constants that are drawn inline or as boxes are read from `model`. `blocks`: draw each copy of a repeated
+    block, or one copy (None: one copy in a large figure). `limits` are the limits that conditions imply, by id() of the
+    graph and by the loop's id in it; `differences` are the differences from another run. `expressions`: an operation
+    with one reader is drawn in the box of its reader. `cell`: a rolled body is its port map. `never_begun` are loops
+    that a run entered without an iteration, by id() of the graph and id. `sizes` are the sizes of values whose size the
+    file leaves open, by id() of the graph, layer and output.
     """
 
     depth: int = 1
@@ -157,7 +158,10 @@ class BodyStep(NamedTuple):
 
 
 class FigurePlace(Record, eq=False):
-    """An operation that a user has named with `address`; `iteration` is that of the loop around it (None: not said)."""
+    """Locate an operation that a user named with `address`.
+
+    `iteration` is the iteration of the loop around it (None: not given).
+    """
 
     address: str
     steps: tuple[BodyStep, ...]
@@ -225,10 +229,10 @@ OPTIONS = {
 
 
 class Zoom(Record, eq=False):
-    """The part of a figure that is drawn: what is round `place` within so many `hops`, or between it and `end`.
+    """Select the drawn part of a figure: within `hops` of `place`, or between `place` and `end`.
 
-    `depth` is how many levels of bodies are drawn inside of their layers (None: as many as it takes). `differing`: of
-    two runs, neighbours of which the values are the same are left out.
+    `depth` is how many levels of bodies are drawn inside their layers (None: as many as necessary). `differing`: with
+    two runs, neighbours whose values are equal are left out.
     """
 
     kind: ZoomKind
@@ -315,18 +319,19 @@ def unheard(_text: str) -> None:
 
 
 class FigureRequest(Record):
-    """Options of a figure. `view` None: the unrolled trace where there are inputs, else a rolled body, else the model.
+    """Hold the options of a figure.
 
-    `why` is the address that a story is of, or `end`, with the name of a loop or none. `iterations` is such as
-    `0:3,-1` ("": all; None: all of a short run, the ends of a long one; `most_shown` is how many are to be shown where
-    they follow each other in time, not on the page). `width` is that of the page in pixels, `scale` the pixels of a PNG
-    for one of the figure. `direction` of iterations: RIGHT is the figure of textbooks (None: that on paper and slides,
-    else DOWN). `preset` is the kind of page that the figure has to fit. `title` stands above ("": nothing, None: what
-    is drawn), `caption` is text for those who do not see the figure, before what it says itself; `legend`: lines and
-    boxes are explained. `zoom` is the part that is drawn, `beside` makes the run with which ours is
-    compared. `in_steps`: a run is wanted iteration by iteration; `pace`
-    has an SVG play the steps, each for so many seconds; an HTML page is `embedded` in another one: without heading and
-    facts. `warn` gets sentences that a user should read.
+    `view` None: the unrolled trace if there are inputs, else a rolled body, else the model. `why` is the address that
+    an explanation covers, or `end`, with the name of a loop or none. `iterations` selects iterations, for example
+    `0:3,-1` ("": all; None: all of a short run, the ends of a long run). `most_shown` is how many iterations are shown
+    if they follow each other in time, not on the page. `width` is the width of the page in pixels, `scale` the pixels
+    of a PNG per pixel of the figure. `direction` is the direction of iterations: RIGHT is the figure of textbooks
+    (None: RIGHT on paper and slides, else DOWN). `preset` is the kind of page that the figure must fit. `title` stands
+    above ("": nothing, None: a description of the figure). `caption` is alternative text for readers who do not see the
+    figure; it comes before the figure's own description. `legend`: lines and boxes are explained. `zoom` is the drawn
+    part. `beside` makes the run with which our run is compared. `in_steps`: the run is drawn iteration by iteration.
+    `pace` makes an SVG play the steps, each for this many seconds. An `embedded` HTML page is part of another page:
+    without heading and facts. `warn` gets sentences that a user should read.
     """
 
     view: FigureView | None = None
@@ -377,11 +382,10 @@ class SteppedPage(Record):
 
 
 class Picture(Record):
-    """A figure that can be written in every format, and that shows itself in a notebook.
+    """Hold a figure that can be written in every format and shows itself in a notebook.
 
-    `page` is what is
-    drawn where the figure alone does not say it (None: the figure, laid out), `times` when its parts come to be;
-    `story` is the data of a story.
+    `page` is the drawing if it differs from the laid-out figure (None: the figure, laid out). `times` says when its
+    parts appear; `story` is the data of an explanation.
     """
 
     figure: Figure

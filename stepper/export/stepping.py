@@ -51,7 +51,7 @@ _LEAST_CELL = 6
 
 
 class BodyLayout:
-    """One layout of a body for all iterations, with room for the texts of each."""
+    """Lay out a body once for all iterations, with room for the texts of each."""
 
     def __init__(self, figures: Sequence[Figure]) -> None:
         self.figures = tuple(figures)

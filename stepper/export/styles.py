@@ -1,8 +1,11 @@
-"""Styles of the shapes of a figure: one table of rules and colours for SVG, HTML, DOT, PNG and PDF.
+"""Style the shapes of a figure: one table of rules and colours for all formats.
 
-SVG has the attributes of each shape, or a style sheet, which overrides them. Attributes hold literal colours, so that
-every program that draws SVG shows them. Themes are for print (dark lines, pale fills; shape and line say the same, so
-that nothing is lost in grey), for light and for dark pages, and for the colour scheme of the reader.
+The formats are SVG, HTML, DOT, PNG and PDF.
+
+An SVG has attributes on each shape, or a style sheet, which overrides them. Attributes hold literal colours,
+so that every program that draws SVG shows them. There are themes for print, for light and dark pages, and for
+the colour scheme of the reader. The print theme has dark lines and pale fills; shape and line repeat the
+meaning of colours, so that nothing is lost in grey.
 """
 
 from __future__ import annotations
@@ -223,9 +226,9 @@ lane wire dots input-wire output-wire hair in coming | stroke: wire
 tip lane-tip input-wire-tip output-wire-tip in coming | fill: wire
 {_TEXTS} number plain aside strong broken formula index in coming | fill: quiet
 """
-"""Styles as `classes of shapes in classes of groups | properties`; colours are names of the palette.
+"""Styles as `classes of shapes in classes of groups | properties`.
 
-Of two rules for one property the later one counts.
+Colours are names of the palette. If two rules set one property, the later rule wins.
 """
 
 
@@ -331,7 +334,7 @@ POINTS = 0.75
 
 
 class Rectangle(Record):
-    """A rectangle with corners of a radius; `opacity` is that of its fill, from 0 to 1 (None: 1)."""
+    """Draw a rectangle with rounded corners; `opacity` of its fill is from 0 to 1 (None: 1)."""
 
     style: str
     x: float

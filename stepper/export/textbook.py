@@ -231,7 +231,10 @@ def _plans(count: int, most: tuple[int, int] | None = None) -> list[_Plan]:
 
 
 class _PageLayout:
-    """One way to lay the figure out. Along time, places are `u` from 0; `x` of a place depends on its direction."""
+    """Lay out the figure in one way.
+
+    Places along time are `u` from 0; their `x` depends on the direction.
+    """
 
     def __init__(
         self,

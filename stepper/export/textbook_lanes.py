@@ -111,13 +111,12 @@ class LaneKind(StrEnum):
 
 
 class ValueLane(Record, dict=True):
-    """A value over the iterations: entering (carried), cut for (sliced) or made by each of them (joined).
+    """Hold a value over the iterations: carried in, sliced for, or joined from each iteration.
 
-    `form` is type and shape of the whole.
-    `grows`: it is carried and has a piece more after each iteration. `origin` is the name of what a slice is cut from,
-    where the Parameter that gets it has another one. `places` are those of the slices or pieces on their axis, by
-    iteration, unless they are the numbers of the iterations; `course` says how the axis is cut where it is not so.
-    `told_by` is the output of which a carried value is the piece that the iteration before made.
+    `form` is type and shape of the whole. `grows`: it is carried and gets one more piece after each iteration. `origin`
+    is the name of the sliced tensor, if the Parameter has another name. `places` are the positions of the slices or
+    pieces on their axis, by iteration, unless they equal the iteration numbers; `course` then describes how the axis is
+    cut. `told_by` is the output whose pieces are the values of this carried value, one iteration later.
     """
 
     kind: LaneKind
@@ -154,14 +153,15 @@ class ValueLane(Record, dict=True):
 
 
 class Textbook:
-    """Everything of a traced run that the figure shows; every iteration that may be drawn has to be in the trace.
+    """Hold everything that the figure of a traced run shows.
 
-    `is_backward`: slices and pieces go from the end of their axis to its beginning, so that time runs to the left.
-    `ended_in_short` is `ended` in fewer words, and in fewer still. `invariant` are the inputs that are the same in each
-    iteration, without Constants: `q`, or `q ← query` by both names. `conditions` are the verdicts of the iterations,
-    where they count. `branch` is the If of the body, where there is just one, `sides` has which of its sides ran in
-    each iteration. `without_effect` are back edges that carry nothing. `work` is what the body computes, `course` says
-    what begins and ends the loop in any run, `notes` where the rule books differ.
+    The trace must have every iteration that may be drawn. `is_backward`: slices and pieces go from the end of their
+    axis to its beginning, so that time runs to the left. `ended_in_short` is `ended` in fewer words, and in fewer
+    still. `invariant` are the inputs that stay constant over the iterations, without Constants: `q`, or `q ← query` if
+    the names differ. `conditions` are the verdicts of the iterations, if they matter. `branch` is the If of the body,
+    if there is just one; `sides` lists the side that ran in each iteration. `without_effect` are back edges that carry
+    nothing. `work` describes the body's computation. `course` says what begins and ends the loop in any run; `notes`
+    list differences of the rule books.
     """
 
     def __init__(self, trace: LoopTrace, model: Model | None) -> None:

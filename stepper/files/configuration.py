@@ -15,12 +15,12 @@ from stepper.wording import reason_of
 
 
 def config_folder() -> Path:
-    """Return the folder `stepper` in that of XDG_CONFIG_HOME, else in ~/.config."""
+    """Return the folder `stepper` in XDG_CONFIG_HOME, else in ~/.config."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "stepper"
 
 
 def sessions_folder() -> Path:
-    """Return the folder of sessions that are kept by model, in that of XDG_STATE_HOME, else in ~/.local/state."""
+    """Return the folder of per-model sessions, in XDG_STATE_HOME, else in ~/.local/state."""
     return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "stepper" / "sessions"
 
 

@@ -47,7 +47,7 @@ def is_model_path(word: str) -> bool:
 
 
 def is_ir(path: Path) -> bool:
-    """Return True if a file is XML whose first tag is that of an IR, however broken the rest of it is."""
+    """Return True if a file is XML whose first tag marks an IR, however broken the rest is."""
     try:
         if not path.is_file():  # a pipe or a terminal would be waited for
             return False
@@ -125,12 +125,13 @@ class FormatSubject(StrEnum):
 
 
 class FigureFormat(NamedTuple):
-    """A format that `export` writes.
+    """Describe a format that `export` writes.
 
-    `name` is that of `--as`, `title` that of messages, the first of the `suffixes` the usual one. `writer` is the
-    function in `stepper.export` that gives the content: a str or bytes of a `Picture`, or, where the subject is a
-    model, a `FileContent` of the model and the request. `iterations` and `values` are defaults of the options of these
-    names; `most_shown` is how many iterations a format has in which they follow each other in time (None: it is none).
+    `name` is the value of `--as`, `title` the name in messages; the first of the `suffixes` is the usual suffix.
+    `writer` is the function in `stepper.export` that gives the content: a str or bytes of a `Picture`. If the subject
+    is a model, it gives a `FileContent` of the model and the request. `iterations` and `values` are defaults of the
+    options of these names. `most_shown` is the number of iterations in a format in which they follow each other in time
+    (None: the format has no time).
     """
 
     name: str

@@ -1,10 +1,12 @@
-"""One program at a time writes a session or a recording: a lock beside the file says who does, and since when.
+"""Lock a session or a recording, so that a single program writes it at a time.
+
+The lock beside the file says who writes the file, and since when.
 
     with lock("work.session"):
         ...                                          # another program gets FileInUse
 
-The system frees a lock when its process ends, whatever ends it, so one of a dead process is no obstacle. Within
-a process a file may be locked several times; it is free when each of these locks is released.
+The system frees a lock when its process ends, whatever ends it, so the lock of a dead process is no obstacle. A process
+may lock a file several times; the file is free when all these locks are released.
 """
 
 from __future__ import annotations

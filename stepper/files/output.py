@@ -1,11 +1,11 @@
-"""The one place through which files are written: whole or not at all, and never over what the run reads.
+"""Write files, whole or not at all, and never over files that the run reads.
 
     target = OutputFile("out.npz", ARRAYS, protected, option="-o")
     target.check()                                   # before a long run, so that it does not end in a refusal
     target.write(content)                            # checked again; an old file stays whole until the new one is
 
-What is written goes into a file beside the target, to the disk, and takes the target's name at the end. A full disk or
-a killed process leaves the old file as it was. A device or a pipe, such as /dev/null, is written to as it is.
+The content goes into a file beside the target, is flushed to the disk, and takes the target's name at the end. A full
+disk or a killed process leaves the old file unchanged. A device or a pipe, for example /dev/null, is written directly.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from stepper.wording import excerpt
 
 _BEGINNING = 4096
 _ARCHIVE_END = 2**20
-"""Of an archive: its table of contents stands at the end, and what is longer is no model's."""
+"""Largest table of contents at the end of an archive, in bytes; a model's table is smaller."""
 _MOST_ENTRIES = 2000
 """Of a folder."""
 _TFLITE = b"TFL3"

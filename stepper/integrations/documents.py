@@ -80,7 +80,7 @@ _PROGRAM = "from stepper.cli import main; sys.exit(main())"
 
 
 class FigureFailed(StepperError):
-    """A figure of a document that could not be drawn; the message is that of `stepper export`."""
+    """Report a document's figure that could not be drawn, with the message of `stepper export`."""
 
 
 def draw(words: Sequence[str], folder: Path, target: Path, seconds: float = _SECONDS) -> None:
@@ -123,7 +123,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 OWN = ("alt", "caption")
-"""What a page says of a figure that is no option of export."""
+"""Keys of a page's figure that are no options of export."""
 _PRINTED = "160mm"
 """Width that a page of LaTeX has room for."""
 _YES = ("", "true", "yes", "on")

@@ -30,7 +30,7 @@ MEMORY = 256 << 20
 
 
 class BodyFigure(Record):
-    """The rolled figure of a loop's body, or that of the model: `svg`, and the addresses of its boxes by their ids."""
+    """Hold the rolled figure of a loop's body or of the model: `svg`, and box addresses by id."""
 
     title: str
     svg: str

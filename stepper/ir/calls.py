@@ -1,15 +1,15 @@
-"""A model as the body of a Loop over calls: `with_calls`.
+"""Wrap a model as the body of a Loop over calls: `with_calls`.
 
     x [500, 80] ────────────── sliced ──┐
-    h ──────────────────────── merged ──┤                  ┌─ concatenated ── y [500, 10]
-    ReadValue 'state' ──────── merged ──┼─ Loop 'calls' ───┼─ last value ──── hn
-    500, true ─────────────── control ──┘                  └─ last value ──── Assign 'state'
+    h ──────────────────────── merged ──┤                  ┌─ concatenated ── y [500, 10];
+    ReadValue 'state' ──────── merged ──┼─ Loop 'calls' ───┼─ last value ──── hn;
+    500, true ─────────────── control ──┘                  └─ last value ──── Assign 'state'.
 
 The body is the graph of the file: layers keep their ids, names and lines. A variable is read before the loop and
-assigned after it; in the body its ReadValues are Parameters, and its Assign is the Result that is carried back to them.
-What it begins with, where nobody says, is computed of the first call's inputs, as the first call would. Variables of
-nested graphs stay: the machine keeps them from call to call. Source: ReadValue and Assign of the specification, by
-which a value that is assigned is read in the next inference.
+assigned after it. In the body its ReadValues are Parameters, and its Assign is the Result that is carried back to them.
+An initial value that nobody gives is computed from the first call's inputs, as the first call would. Variables of
+nested graphs stay: the machine keeps them from call to call. Source: ReadValue and Assign of the specification; the
+next inference reads an assigned value.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class CallsBody:
         builder.line = self._inner.line
 
     def _of_call(self, name: str, values: Ints) -> Tensor:
-        """Return that of the values which belongs to the call, an i64 of shape [1]."""
+        """Return the value for the current call out of `values`, an i64 of shape [1]."""
         builder = self._builder
         if self.number is None:
             self.number = builder.parameter(self._free("call"), I64, (1,)).source.layer
@@ -280,12 +280,12 @@ class FirstCall:
 
 
 def with_calls(model: ModelSource, calls: Calls) -> Model:
-    """Return the model that calls this one so often, as the body of a Loop.
+    """Return the model that calls this model repeatedly, as the body of a Loop.
 
-    Its inputs and outputs have the names of the model's. An input with parts has all of them along the axis, one that
-    is carried has the value of the first call. An output that is carried is that of the last call; every other is those
-    of all, joined along the first axis (where their shapes allow it, else that of the last call, too). UsageError for a
-    plan that does not fit the model, and for a model that is such a loop already.
+    The model keeps the names of inputs and outputs. An input with parts holds all parts along the axis; a carried input
+    holds the value of the first call. A carried output is the output of the last call. Every other output joins all
+    calls along the first axis; if their shapes cannot be joined, it is the output of the last call, too. Raises
+    UsageError for a plan that does not fit the model, and for a model that is already such a loop.
     """
     model = opened(model)
     if model.calls is not None:

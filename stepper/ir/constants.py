@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"\s*[0-9]{1,19}\s*")
 
 
 def constant_type(constant: Layer) -> ElementType | None:
-    """Return the element type of a Constant: that of its <data>, else (older files) that of its output port."""
+    """Return a Constant's element type: from its <data>, else (older files) its output port."""
     text = constant.attributes.get("element_type")
     if text is not None:
         return element_types.by_name(text)

@@ -1,20 +1,22 @@
-"""Recurrent sequences as loops: a TensorIterator over the cell for each direction, and the layers that fit its ports.
+"""Lower recurrent sequences to loops: a TensorIterator over the cell for each direction.
+
+Further layers adapt the ports of the sequence:
 
     X ──────────────────────────┐
     ShapeOf ─ Gather ─ Range ───┤ positions
-    sequence_lengths ─ Reshape ─┤ [batch, 1]         ┌─ Unsqueeze ─ Y
+    sequence_lengths ─ Reshape ─┤ [batch, 1]         ┌─ Unsqueeze ─ Y;
     H, C ─ Squeeze ─ Select ────┼── TensorIterator ──┤
-    W, R, B ─ Squeeze ──────────┘                    └─ Unsqueeze ─ Ho, Co
+    W, R, B ─ Squeeze ──────────┘                    └─ Unsqueeze ─ Ho, Co.
 
-Bidirectional: Split before each Squeeze, loops NAME/forward and NAME/reverse, Concat behind each Unsqueeze. The Select
-makes the states of a sequence of length 0 zero, which no step will change. Floats narrower than f32 are converted
-before the loop and back behind it, for a sequence rounds once, at its end.
+A bidirectional sequence has a Split before each Squeeze, loops NAME/forward and NAME/reverse, and a Concat behind each
+Unsqueeze. The Select makes the states of a sequence of length 0 zero, which no step will change. Floats narrower than
+f32 are converted before the loop and back behind it, because a sequence rounds once, at its end.
 
-In the loop, this step's slice of X and which step it is are sliced, from the end for a reverse direction; H (and C) are
-carried; lengths, W, R, B are invariant. Behind the length of its sequence a row holds its state and gives zeros. So a
-reverse direction, which begins at the last time step, leaves the initial state of a row alone until it comes to that
-row's own end. The results are those of the sequence's own kernel, which is faster.
-Source: the sequences' pages (category Sequence processing).
+In the loop, this step's slice of X and the step index are sliced, from the end for a reverse direction; H (and C) are
+carried; lengths, W, R, B are invariant. Behind the length of its sequence a row keeps its state and outputs zeros. So a
+reverse direction, which begins at the last time step, keeps the initial state of a row until it comes to that row's own
+end. The results equal the results of the sequence's own kernel, which is faster. Source: the sequences' pages (category
+Sequence processing).
 """
 
 from __future__ import annotations
@@ -170,7 +172,10 @@ class _Sequence:
         return self._of_known_shape(y, direction), *last_states
 
     def _of_known_shape(self, y: Tensor, direction: Direction) -> Tensor:
-        """Y as it is; without a time step the loop could not say how large it is where the file does not."""
+        """Return Y with a known shape.
+
+        A loop without a time step cannot infer the size of Y if the file leaves it open.
+        """
         if -1 not in (y.dims[0], y.dims[2]):
             return y
         builder = self._builder

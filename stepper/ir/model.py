@@ -33,10 +33,10 @@ def iteration_word(opened_from: str | None) -> str:
 
 
 class CallParts(Record):
-    """How calls get their parts of the input at a position: one behind the other along an axis.
+    """Describe how calls get their parts of an input: one behind the other along an axis.
 
-    `lengths` is that of every part, or one for each call. With `own_axis` the axis is one of the calls alone, which
-    what a call gets does not have; each part is then 1 long.
+    `lengths` is the length of every part, or a length for each call. With `own_axis` the axis counts calls alone, and a
+    call's part lacks it; each part then has length 1.
     """
 
     input: int
@@ -115,7 +115,7 @@ class Dimension(NamedTuple):
 
 
 class PartialShape(Record):
-    """A shape of which dimensions, or the rank itself (`dimensions` is None), may be open."""
+    """Hold a shape whose dimensions may be open, or whose rank is open (`dimensions` is None)."""
 
     dimensions: tuple[Dimension, ...] | None
 
@@ -194,7 +194,10 @@ NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Port(NamedTuple):
-    """One port of a layer. `dims` are as declared (-1: unknown; OpenVINO does not trust them either)."""
+    """Hold a port of a layer; `dims` are as declared (-1: unknown).
+
+    OpenVINO does not trust the declared dimensions either.
+    """
 
     id: int
     element_type: ElementType | None
@@ -276,7 +279,7 @@ class IgnoredOutput(NamedTuple):
 
 
 class BackEdge(NamedTuple):
-    """After each iteration the value of `from_layer` (a Result) becomes that of `to_layer` (a Parameter)."""
+    """Carry `from_layer`'s value (a Result) to `to_layer` (a Parameter) after each iteration."""
 
     from_layer: int
     to_layer: int
@@ -293,7 +296,7 @@ BODIES = {
 """The bodies of each type that has some, each with the element that holds its port map."""
 
 LoopKey = tuple[int | str, ...]
-"""Which loop of a model: the ids of the layers that lead to it, its own last, and after an If the role of its body."""
+"""Loop of a model: ids of the layers that lead to it, its own last; body roles after Ifs."""
 
 
 CURRENT_ITERATION = "current_iteration"
@@ -326,10 +329,11 @@ class Body(Record):
 
 
 class Layer(NamedTuple):
-    """One operation of a graph; `type` is spelt as the specification does, `definition` is the opset of its definition.
+    """Hold one operation of a graph; `type` is spelt as in the specification.
 
-    `definition` is None for an operation of an extension. A loop has one body, an If two, everything else none.
-    `opened_from` is the type that this layer has in the file where a loop stands for it here, else None.
+    `definition` is the opset of its definition, or None for an operation of an extension. A loop has one body, an If
+    two, everything else none. `opened_from` is the type of this layer in the file if a loop replaces it here, else
+    None.
     """
 
     id: int
@@ -350,12 +354,12 @@ class Layer(NamedTuple):
         return self.type in ("TensorIterator", "Loop")
 
     def is_called(self, name: str) -> bool:
-        """True if this is its name, or that of an output."""
+        """Return True if this is its name, or the name of an output."""
         return name == self.name or any(name in port.names for port in self.outputs)
 
     @property
     def is_over_calls(self) -> bool:
-        """True if this is the Loop around a model, an iteration of which is a call."""
+        """Return True if this is the Loop around a model; its iterations are calls."""
         return self.opened_from == CALLS
 
     @property
@@ -364,7 +368,7 @@ class Layer(NamedTuple):
         return iteration_word(self.opened_from)
 
     def is_set(self, name: str, *, otherwise: bool = False) -> bool:
-        """True if an attribute is true; `otherwise` is what it is where the file does not have it."""
+        """Return True if an attribute is true; `otherwise` is the value of a missing attribute."""
         return self.attributes.get(name, str(otherwise)).strip().lower() in ("true", "1")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -443,7 +447,7 @@ class Graph(Immutable, Record, dict=True):
 
     @cached_property
     def readers(self) -> Mapping[int, tuple[tuple[Layer, int], ...]]:
-        """Those that read each layer, by its id, with the index of the input."""
+        """Map each layer id to the layers that read it, each with the index of the input."""
         found: dict[int, list[tuple[Layer, int]]] = {layer.id: [] for layer in self.layers}
         for layer in self.layers:
             for index, source in enumerate(self.sources[layer.id]):
@@ -492,11 +496,12 @@ def _graph(layers: tuple[Layer, ...], edges: tuple[Edge, ...], sources: dict[int
 
 
 class Model(Immutable, Record, eq=False, weakref=True, dict=True):
-    """A whole model; it is equal to itself alone. `weights` is None without a .bin: it then opens for its structure.
+    """Hold a whole model; it equals itself alone.
 
-    `reopen` gives the same model in another process, which is how it is pickled: a few hundred bytes, and read once
-    there however often it comes. None for a graph that no file has, which is pickled as it is. `calls`: its graph is
-    that of the file as the body of a Loop over these calls.
+    `weights` is None without a .bin: the model then opens for its structure only. `reopen` gives the model in another
+    process and serves as its pickled form: a few hundred bytes, and read once per process. `reopen` is None for a graph
+    that no file has; such a graph is pickled itself. `calls`: the graph is the file's graph as the body of a Loop over
+    these calls.
     """
 
     path: Path
@@ -509,7 +514,7 @@ class Model(Immutable, Record, eq=False, weakref=True, dict=True):
 
     @cached_property
     def compiled(self) -> dict[Any, Any]:
-        """The forms into which the model was compiled, by their rules and partner: kept for as long as it is."""
+        """Hold the compiled forms of the model, by rules and backend, as long as the model lives."""
         return {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -554,7 +559,7 @@ def path_text(path: Iterable[Layer]) -> str:
 
 
 def parameter_shape(parameter: Layer) -> PartialShape:
-    """Return the declared shape of a Parameter: that of its <data>, else that of its output port."""
+    """Return the declared shape of a Parameter: from its <data>, else from its output port."""
     text = parameter.attributes.get("shape")
     if text is None:
         return PartialShape.of_dims(parameter.outputs[0].dims)

@@ -281,9 +281,10 @@ _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 def read_edges(
     place: FilePlace, element: Element, plain: dict[str, Sequence[int]], faults: Faults = None
 ) -> tuple[Edge, ...]:
-    """Return every `<edge>` as it is written, under the current names or those of the first draft.
+    """Return every `<edge>` as written, under the current names or the names of the first draft.
 
-    Those that are all plain are taken out: to free so many numbers takes long when they have left the cache.
+    If all edges are plain, their numbers are removed from `plain`: to free that many numbers takes long when they have
+    left the cache.
     """
     if listed := plain.pop(mark := element.text or "", None):
         numbers = iter(listed)
@@ -412,10 +413,10 @@ def _check_inputs(model: Model, graph: Graph, layer: Layer, where: str) -> None:
 
 
 def _check_outputs(model: Model, layer: Layer, where: str, *, is_strict: bool) -> None:
-    """A body must give every output that the layer has, and only those.
+    """Check that each body gives exactly the outputs of the layer.
 
-    Where faults are kept it may lack as many as it has entries that were left out, or that have the number of another:
-    of these more is told than what they leave open.
+    If faults are kept, a body may lack an output for each entry that was left out or that repeats another number. These
+    entries have their own findings.
     """
     for body in layer.bodies:
         given = {entry.output for entry in body.outputs} - {None}
@@ -464,7 +465,7 @@ def _is_in_order(graph: Graph) -> bool:
 
 
 def _ring(sources: Mapping[int, PortSources], left: set[int]) -> list[int]:
-    """Return a cycle among layers of which each has a producer that is left: walk back until one comes again."""
+    """Return a cycle among layers with remaining producers: walk back until a layer repeats."""
     key = min(left)
     walk: dict[int, None] = {}
     while key not in walk:
@@ -737,7 +738,7 @@ class _GraphReader:
 
 
 def _body_tags(layer: Layer) -> tuple[tuple[str, str], ...]:
-    """Return the elements that hold the bodies of a layer, each with that of its port map."""
+    """Return the tags of the elements that hold a layer's bodies, each with its port map's tag."""
     found = lowering.find(layer.type) if layer.definition is None else None
     return BODIES.get(layer.type, ()) if found is None or not found.has_body else (("body", "port_map"),)
 

@@ -135,7 +135,7 @@ def strings(raw: Bytes, count: int) -> Array:
 
 
 _LET_GO: Final[int | None] = getattr(mmap, "MADV_DONTNEED", None)
-"""What tells the system that pages of a map are not needed; None where it cannot be told."""
+"""Advice to the system that pages of a map are not needed; None if it does not exist."""
 
 
 _LONGEST_POINTER = 1024
@@ -170,9 +170,9 @@ class Weights:
         return bytes(self._bytes[offset : offset + size])
 
     def let_go(self, part: Array) -> None:
-        """Take whole pages of the file out of memory of which this is a view: who reads them again has them from there.
+        """Drop the file's pages that this view covers; later reads load them from the file again.
 
-        What is no view of the file stays.
+        Arrays that are no view of the file stay.
         """
         if _LET_GO is None or not isinstance(self._bytes, mmap.mmap) or not part.flags.c_contiguous:
             return

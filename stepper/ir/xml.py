@@ -36,10 +36,10 @@ from stepper.wording import excerpt, reason_of
 # it.
 
 PlainPort = tuple[int, ElementType, Shape, tuple[str, ...], int]
-"""The parts of a Port, but its line is counted from that of the `<input>` or `<output>`."""
+"""Parts of a Port; the line counts from the line of the `<input>` or `<output>`."""
 
 _MARK = b"\x7f"
-"""XML may hold this character, but hardly any file does; one that does is left as it is."""
+"""Mark character, which hardly any XML file has; a file that has it gets no marks."""
 _MARK_BY_NUMBER = re.compile(rb"&#(?:0*127|x0*7[fF]);")
 
 # Nothing here can match in two ways, and what is kept for its repetition is bounded: no file makes this slow or large.
@@ -77,7 +77,10 @@ class PlainLists:
         self._rows: dict[str, list[Layer]] = {}
 
     def take_from(self, content: bytes) -> bytes:
-        """Return the file with marks, or as it is if these could be mistaken (as in UTF-16, which is full of zeros)."""
+        """Return the file with marks, or unchanged if marks would be ambiguous.
+
+        UTF-16 is an example, because it is full of zeros.
+        """
         if _MARK in content or b"\0" in content or (b"&" in content and _MARK_BY_NUMBER.search(content)):
             return content
         content = self._take_edges(self._take_ports(content))
@@ -271,7 +274,7 @@ _LONGEST_MESSAGE = 600
 
 _ENCODING = re.compile(rb"<\?xml[^>]{0,200}?\sencoding\s*=\s*[\"']([^\"'>]{0,40})")
 _ENCODINGS = frozenset({b"utf-8", b"utf8", b"utf-16", b"us-ascii", b"ascii", b"iso-8859-1", b"windows-1252"})
-"""Those in which `<!DOCTYPE` cannot be written but as these bytes (with zeros between them, maybe)."""
+"""Encodings in which `<!DOCTYPE` always has these bytes (maybe with zeros between them)."""
 
 
 def content_of(path: Path) -> bytes:

@@ -1,11 +1,11 @@
-"""Conversions of models of other formats: made by OpenVINO once, where it runs, and kept.
+"""Convert models of other formats with OpenVINO, once, where it runs, and keep the result.
 
-A conversion is kept in the folder `.stepper` beside the model, or (where that cannot be written) in `stepper` in the
-user's cache folder, under the model's name and a hash of its contents; it may be deleted at any time. A conversion
-beside the model is used only if a record in the cache folder says that this user made it: a folder may come from
-anywhere, with another model under that name. Nothing is compressed, and the names are those of the model, so that one
-finds one's own nodes: a layer that the converter called by an output has the name of its node. Integer divisions of
-ONNX are corrected: Div truncates, what the converter writes floors.
+The folder `.stepper` beside the model holds the conversion, or `stepper` in the user's cache folder if the first is
+read-only. Its name is the model's name and a hash of its contents; users may delete it at any time. stepper uses a
+conversion beside the model only if a record in the cache folder says that this user made it. The reason is that a
+folder may come from anywhere, with another model under that name. The conversion compresses nothing and keeps the
+names of the model, so that users find their own nodes: a layer that the converter named after an output gets the
+name of its node. The conversion corrects integer divisions of ONNX: Div truncates, but the converter's layers floor.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ T = TypeVar("T")
 FOLDER = ".stepper"
 
 _REVISION = b"3"
-"""Of what is done to a conversion after the converter; one that was kept by an earlier revision is made anew."""
+"""Revision of the corrections after the converter; older conversions are redone."""
 
 
 def converted(
@@ -55,10 +55,10 @@ def converted(
     shapes: Mapping[str, Sequence[int]] | None = None,
     inputs: Mapping[str, Array | StoredArray] | None = None,
 ) -> Path:
-    """Return the .xml into which OpenVINO converts a model: the one that is kept, or a new one.
+    """Return the .xml into which OpenVINO converts a model: a kept conversion, or a new one.
 
-    Only where the model is refused as it is, its inputs have the shapes that are given, or those of arrays that are,
-    and small ones settle what they can; that is another conversion.
+    If OpenVINO refuses the model, it is converted again with fixed inputs. The given shapes, or the shapes of given
+    arrays, fix the inputs, and the values of small arrays fix branches. This gives another conversion.
     """
     name = f"{path.stem[:80]}-{_content_hash(path)}"
     given = KnownInputs.of(shapes or {}, inputs or {})
@@ -94,8 +94,9 @@ def converted(
 
 
 class KnownInputs(Record):
-    """Facts about inputs, for a model that is refused as it is: shapes that a user gives, those of arrays, and the
-    values of small ones.
+    """Hold facts about inputs for a model that is refused without them.
+
+    The facts are shapes that a user gives, shapes of given arrays, and the values of small arrays.
     """
 
     shapes: dict[str, Shape]
@@ -128,7 +129,7 @@ class KnownInputs(Record):
 
 _NOTHING_GIVEN = KnownInputs({}, {}, {})
 _MOST_ELEMENTS = 64
-"""Of an input whose value may settle which branch a model takes."""
+"""Maximum size of an input whose value may decide the branch that a model takes."""
 
 
 def _kept(places: Sequence[Path], names: Sequence[str]) -> Path | None:
@@ -180,7 +181,7 @@ class _Asks(NamedTuple):
 
 
 _MOST_REWRITES = 4
-"""One may bring operations that are refused in turn."""
+"""Maximum number of rewrites; a rewrite may add operations that are refused in turn."""
 
 
 def _tried(source: Path, target: Path, given: KnownInputs, ask: _Asks) -> tuple[str, ...]:
@@ -206,7 +207,7 @@ def _tried(source: Path, target: Path, given: KnownInputs, ask: _Asks) -> tuple[
 
 
 def _refusal(path: Path, stands: OnnxFile | None, error: RuntimeError, ask: _Asks, *, are_fixed: bool) -> str:
-    """Return why a model is not converted, of which an ONNX file says this."""
+    """Return why a model is not converted, with facts from its ONNX file."""
     if path.suffix.lower() == ".tflite" and (fault := flex_fault(path)) is not None:
         return fault
     if stands is None:
@@ -271,10 +272,11 @@ def _of_shapes(source: str, shapes: Mapping[str, Sequence[int]]) -> Any:
 
 
 def correct(path: Path, file: OnnxFile | None = None) -> None:
-    """Correct the converted model at `path`: integer divisions round towards zero, as ONNX's Div does, and layers have
-    the names of the nodes of the ONNX file where the converter called them by an output.
+    """Correct the converted model at `path`: integer divisions and layer names.
 
-    A BitShift to the right becomes a division by a Power; that one is to round down, and stays as it is.
+    Integer divisions round towards zero, as ONNX's Div does. Layers that the converter named after an output get the
+    names of the nodes of the ONNX file. A BitShift to the right becomes a division by a Power; this division must round
+    down and stays unchanged.
     """
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True)
     tree = etree.parse(path, parser)
@@ -326,7 +328,7 @@ def _node_names(layers: etree._Element, nodes: Mapping[str, OnnxNode]) -> Iterat
 def _sequence_behind(
     layers: etree._Element, layer: etree._Element, by_id: Mapping[str | None, etree._Element], type: str
 ) -> etree._Element:
-    """Return the sequence of which a layer gives an output; the layer itself where there is none."""
+    """Return the sequence whose output a layer passes on; the layer itself if there is none."""
     edges = layers.getnext()
     first = {} if edges is None else {
         edge.get("to-layer"): edge.get("from-layer")

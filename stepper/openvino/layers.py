@@ -1,8 +1,9 @@
-"""A layer as a model of its own: Parameters, the layer with its own attributes, Results; compiled by OpenVINO.
+"""Compile a layer as its own model: Parameters, the layer with its attributes, Results.
 
-One compilation for each layer and signature (element types and shapes of its inputs), kept as long as the partner.
-Dimensions that the file leaves open are open here, too: where OpenVINO knows a shape it chooses other kernels, with
-other arithmetic in places. A layer whose shapes keep changing all the same is compiled once more with all of them open.
+Each layer and signature (element types and shapes of its inputs) has one compilation, kept as long as the backend.
+Dimensions that the file leaves open stay open. Where OpenVINO knows a shape, it chooses other kernels, which differ in
+some arithmetic. If the shapes of a layer keep changing anyway, the layer is compiled once more with all dimensions
+open.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ Signature = tuple[Any, ...]
 
 
 class LayerInOpenVINO:
-    """One layer of a model, computed by OpenVINO: a function from inputs to outputs, in port order.
+    """Compute a layer of a model with OpenVINO: a function from inputs to outputs in port order.
 
-    `constants` are the inputs that never change; OpenVINO gets them as Constants, from which it may choose or pack.
-    Raises KernelError where OpenVINO refuses the layer on these inputs, UnsupportedOperation where it must serve for a
-    kernel of ours that does not exist (`is_last_resort`).
+    `constants` are the inputs that never change. OpenVINO gets them as Constants, from which it may choose or pack.
+    Raises KernelError if OpenVINO refuses the layer on these inputs. Raises UnsupportedOperation if the layer has no
+    kernel of ours (`is_last_resort`).
 
-    `trial` is the same layer in another process, which is called with the inputs before each compilation here: where
-    OpenVINO crashes, hangs or runs out of memory, it does so there.
+    `trial` is the layer in another process. It gets the inputs before each compilation here: if OpenVINO crashes, hangs
+    or runs out of memory, it does so there.
     """
 
     def __init__(
@@ -470,7 +471,7 @@ class CompiledText:
         return request, inputs
 
     def going_on(self, calls: Iterable[Sequence[Any]]) -> Iterator[tuple[Array, ...]]:
-        """Yield the outputs of calls, each of which begins with the variables as the one before has left them."""
+        """Yield the outputs of calls; each call starts with the variables of the call before."""
         first = self._states
         try:
             for inputs in calls:

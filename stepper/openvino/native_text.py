@@ -1,7 +1,7 @@
-"""A model's file as OpenVINO is to read it: whole, a body of it alone, or with its loops' iterations counted.
+"""Write a model's file for OpenVINO: whole, one body alone, or with counted loop iterations.
 
-All of it is text: what the file says goes over as it stands, in IR version 11 (which reads version 10 too, but with the
-element types of inputs and outputs as they are declared), with the same .bin.
+All of it is text: the file's content is copied unchanged, as IR version 11, with the same .bin. Version 11 also reads
+version 10, but it takes the element types of inputs and outputs as declared.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def new_edge(graph: Element, from_layer: int, from_port: int, to_layer: int, to_
 
 
 _AS_WRITTEN = re.compile(rb'(<\?xml version="1\.0"\?>\s*)?<net name="[^"<]*" version="11">')
-"""How a file begins that may go over as it is: in UTF-8, as OpenVINO writes it."""
+"""Beginning of a file that is passed on unchanged: UTF-8, as OpenVINO writes it."""
 
 
 def whole(model: Model) -> NativeText:
@@ -343,7 +343,10 @@ def with_first_counter(model: Model, place: Sequence[Step]) -> NativeText:
 
 
 def with_read_states(model: Model, place: Sequence[Step]) -> NativeText:
-    """Return the model with the states of a loop as further Results, and none of them only handed on by the body."""
+    """Return the model with a loop's states as further Results.
+
+    The body passes no state on unchanged.
+    """
     root, loop, body = _loop_at(model, place)
     for edge in loop.findall("back_edges/edge"):
         result, state = edge.get("from-layer"), int(edge.get("to-layer", ""))

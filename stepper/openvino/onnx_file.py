@@ -55,7 +55,7 @@ class OnnxNode(Record):
 
     @property
     def title(self) -> str:
-        """Its name, or where it has none that of its first output."""
+        """Return its name, or the name of its first output if it has none."""
         return self.name or next(iter(self.outputs), "")
 
 

@@ -1,8 +1,9 @@
-"""Writing of ONNX files so that OpenVINO converts them, and what other readers say of one; in the worker process.
+"""Rewrite ONNX files so that OpenVINO converts them; runs in the worker process.
 
-What the converter lacks is written with what it has: functions are inlined; Ifs of which sizes and given values settle
-the condition become the branch that is taken; a Scan carries what its body reads from outside; an STFT, which the
-converter takes only with all sizes fixed, becomes a convolution with the waves of its window. Needs the package `onnx`.
+The rewriting replaces features that the converter lacks. It inlines functions. It replaces Ifs by the branch that is
+taken, if sizes and given values settle the condition. It lets a Scan carry the outer values that its body reads. The
+converter takes an STFT only with all sizes fixed; the rewriting turns it into a convolution with the waves of its
+window. The module also reports how other readers judge a file. It needs the package `onnx`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from stepper.records import Record
 from stepper.wording import counted
 
 _LARGEST_WINDOW = 8192
-"""Of an STFT that becomes a convolution: the filters grow with its square."""
+"""Largest window of an STFT that becomes a convolution: the filters grow with its square."""
 
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -133,9 +134,9 @@ def _replace_nodes(graph: Any, nodes: Sequence[Any]) -> None:
 # --- Ifs that sizes and given values settle ---------------------------------------------------------------------------
 
 _MOST_ROUNDS = 30
-"""Of Ifs in branches of Ifs."""
+"""Maximum number of rounds that settle Ifs in branches of Ifs."""
 _MOST_ELEMENTS = 4096
-"""Of what is computed here: sizes, and what conditions are made of."""
+"""Largest array that is computed here: sizes, and inputs of conditions."""
 
 
 def _settled(model: Any, values: Mapping[str, Array]) -> list[str]:

@@ -1,6 +1,6 @@
-"""Opening what OpenVINO opens: an IR as it is, models of other formats converted once, and live `openvino.Model`s.
+"""Open models with OpenVINO: IRs, other formats converted once, and live `openvino.Model`s.
 
-What only the last two need is imported for them: most models are IRs.
+Imports that only the last two need are local, because most models are IRs.
 """
 
 from __future__ import annotations

@@ -217,8 +217,8 @@ class TracedPass(NamedTuple):
 def traced_passes(model: Path, device: str, precision: str, timeout: float | None = None) -> Iterator[TracedPass]:
     """Yield each pass while OpenVINO compiles the model; its files go when the next is taken.
 
-    `timeout` is how many seconds there may be between two of them. ExecutionError where OpenVINO refuses the model or
-    crashes, WorkerLimit where it goes on for longer; both after the passes up to there.
+    `timeout` is the maximum number of seconds between two passes. After the passes up to that point, raises
+    ExecutionError if OpenVINO refuses the model or crashes, and WorkerLimit if it exceeds `timeout`.
     """
     subject = f"the model {excerpt(model.name)}"
     with tempfile.TemporaryDirectory(prefix="stepper-passes-") as name:

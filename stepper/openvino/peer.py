@@ -283,7 +283,7 @@ _MOST_KEPT = 2**26
 """Bytes of weights, which are kept with it."""
 
 _MOST_AT_ONCE = 2**28
-"""Bytes of weights of a model of which a second compilation may be in memory beside the first."""
+"""Bytes of a model's weights up to which memory holds a second compilation beside the first."""
 
 
 class OpenVINOPeer:
@@ -338,7 +338,7 @@ class OpenVINOPeer:
         return self._whole[seconds].begin(*inputs)
 
     def run_anew(self, inputs: Sequence[Array], *, seconds: float | None = None) -> Sequence[Array] | None:
-        """Return the same of the model as it is compiled now; None where that is what `run` does. Raises as it does."""
+        """Run the model compiled anew; None if `run` already compiles it so. Raises as `run` does."""
         text = native_text.whole(self.model)
         if self._kept(text, self.runtime) == self.runtime:
             return None

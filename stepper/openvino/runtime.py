@@ -1,8 +1,8 @@
-"""The OpenVINO runtime: one device, one precision; imported when it is first needed, and one sentence where it is not.
+"""Wrap the OpenVINO runtime: one device, one precision; imported when first needed.
 
-What is done here is done in this process, where a fault of OpenVINO's would be the end of it; `worker` has another
-process do the same. Inference is asynchronous throughout: the synchronous call swallows what goes wrong inside of an
-operation and returns memory that was never written.
+If OpenVINO is missing, the error is one sentence. This module works in the current process, and a fault of OpenVINO
+would end the process; `worker` uses another process. Inference is always asynchronous, because the synchronous call
+hides errors inside an operation and returns memory that was never written.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ONE_THREAD = {"INFERENCE_NUM_THREADS": "1", "ENABLE_CPU_PINNING": "NO"}
 _SMALL = 2**20
 _CACHE = "CACHE_DIR"
 _MOST_ON_DISK = 2**29
-"""Of all compilations together; the oldest go first."""
+"""Maximum bytes of all compilations on disk together; the oldest go first."""
 
 _PLACES = ("Exception from", "Caught exception", "Traceback", "File ", "RuntimeError: Exception from")
 
@@ -94,9 +94,9 @@ class Runtime(Record, dict=True):
         return self.with_properties({**_ONE_THREAD, **self.properties})
 
     def beside_another(self) -> Runtime:
-        """Return the same for models of which two are computed at a time: each with half of the cores.
+        """Return a runtime for models that run two at a time: each uses half of the cores.
 
-        With all of them threads that have nothing to do take the time of those of the other model.
+        With all cores, idle threads of a model would take time from the threads of the other model.
         """
         if self.device.upper() != "CPU":
             return self
@@ -106,10 +106,10 @@ class Runtime(Record, dict=True):
         return self.with_properties({**_ONE_THREAD, **threads, **self.properties})
 
     def keeping(self) -> Runtime:
-        """Return the same, but what it compiles is kept for later runs.
+        """Return a runtime that keeps its compilations for later runs.
 
-        OpenVINO keeps it in the user's cache folder, by contents and its own version. For other devices than the CPU,
-        which have ways of their own, nothing is kept.
+        OpenVINO keeps them in the user's cache folder, by contents and its own version. Devices other than the CPU have
+        their own caches, so nothing is kept for them.
         """
         if self.device.upper() != "CPU" or self.extensions or _CACHE in self.properties:
             return self
@@ -255,18 +255,19 @@ def complaint(error: BaseException) -> str:
 
 
 class Judgement(Record):
-    """Of an output: which of the function's arguments it is compared with, and the tolerance."""
+    """Judge an output: the index of the argument that it is compared with, and the tolerance."""
 
     place: int
     tolerance: Tolerance
 
 
 class FunctionKind(Record):
-    """Of a model's text: as it is; `stacked`: of many sets of inputs, those stacked that are said to be.
+    """Select how a model's text is compiled: unchanged by default.
 
-    `calls`: it is called so often, and gives those outputs that are `joined` of all calls.
-    `judged`: it gives booleans, for outputs within a tolerance of one of its arguments, and then those that are not;
-    of the arguments the first `taken` are its inputs.
+    `stacked`: it takes many sets of inputs; these flags say which inputs are stacked. `calls`: the function makes these
+    calls, and gives the outputs that are `joined` over all calls. `judged`: it gives a boolean for each output, true if
+    the output agrees with one of the arguments within the tolerance. Then it gives the outputs that do not agree. The
+    first `taken` arguments are its inputs.
     """
 
     stacked: tuple[bool, ...] = ()

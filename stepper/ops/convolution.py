@@ -36,7 +36,10 @@ Rounding = Literal["floor", "ceil", "ceil_torch"]
 
 
 class WindowedAxis(Record):
-    """One spatial axis: `count` windows of `kernel` elements over data padded by `begin` and `end`."""
+    """Describe a spatial axis: `count` windows of `kernel` elements over padded data.
+
+    `begin` and `end` are the pads.
+    """
 
     kernel: int
     stride: int
@@ -259,7 +262,7 @@ def convolution_backprop_data(
 def _transposed_output(
     axes: Sequence[WindowedAxis], output_padding: Sequence[int], auto_pad: str, output_shape: Array | None
 ) -> tuple[list[int], list[int]]:
-    """Return for each axis the begin of the output in the full result (that of no pads), and its size."""
+    """Return each axis's begin and size of the output within the full result, which has no pads."""
     full = [(axis.count - 1) * axis.stride + axis.extent for axis in axes]
     if output_shape is None:
         explicit = auto_pad == "explicit"
@@ -277,7 +280,7 @@ def _transposed_output(
 def _transposed(
     data: Array, filters: Array, axes: Sequence[WindowedAxis], begins: Sequence[int], sizes: Sequence[int]
 ) -> Array:
-    """Return each element of data times the filters, added up in the full result, of which the output is cut out."""
+    """Return the sums of each element of data times the filters, cut out of the full result."""
     if any(size < 1 for size in sizes):
         raise KernelError(f"the output would have the spatial dimensions {shape_text(sizes)}")
     groups, inputs, outputs = filters.shape[:3]

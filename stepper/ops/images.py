@@ -31,7 +31,7 @@ Taps = tuple[Array, Array]
 
 
 class Resizing(Record):
-    """One axis of `size` elements made one of `new_size`, and how."""
+    """Describe how an axis of `size` elements is resized to `new_size`."""
 
     mode: str
     coordinates: str
@@ -463,7 +463,7 @@ def _i420_planes(y: Array, u: Array | None, v: Array | None) -> tuple[Array, Arr
 
 
 def _split(image: Array) -> tuple[Array, Array]:
-    """Brightness and colour of an image in one tensor, of which the colour takes the lower third."""
+    """Return brightness and colour of an image in one tensor; the colour takes the lower third."""
     if image.ndim != 4 or image.shape[1] % 3 or image.shape[2] % 2 or image.shape[3] != 1:
         shape = shape_text(image.shape)
         raise KernelError(f"an image of shape {shape} is not [n,height*3/2,width,1] with even height and width")

@@ -92,7 +92,7 @@ def split(data: Array, axis: Array, *, num_splits: int) -> tuple[Array, ...]:
 
 @kernel("VariadicSplit", 1, settled=_variadic_split_at)
 def variadic_split(data: Array, axis: Array, split_lengths: Array) -> tuple[Array, ...]:
-    """Parts of the given lengths along `axis`, views; one length may be -1, which is what remains."""
+    """Return views of the given lengths along `axis`; one length may be -1 and takes the rest."""
     position = normalize_axis(single_integer(axis, "the axis"), data.ndim)
     dim, lengths = data.shape[position], integers(split_lengths)
     if -1 in lengths:

@@ -1,13 +1,12 @@
-"""Functions of real numbers for every element type: written once for f32 and f64, used for all.
+"""Compute functions of real numbers for every element type: written once for f32 and f64.
 
-Narrower floats are computed in f32 and rounded once, however many steps the formula has; integers in f64, the result
-rounded to the nearest integer. Source: the element types as declared (the specification).
+Narrower floats are computed in f32 and rounded once, however many steps the formula has. Integers are computed in f64,
+and the result is rounded to the nearest integer. Source: the element types as declared (the specification).
 
-A device that computes in f16 or bf16, emulated: what an operation takes and gives is rounded, it computes in f32.
-
-That is what such devices do: products are summed in f32, and each result is stored in 16 bits. What is beyond the
-largest number of the type becomes Inf (a constant: that number), what is too small becomes 0; a float that is narrower
-already stays as it is.
+This module also emulates a device that computes in f16 or bf16: operations round their inputs and outputs, and compute
+in f32. Such devices sum products in f32 and store each result in 16 bits. A number beyond the largest number of the
+type becomes Inf (in a constant: the largest number); a number that is too small becomes 0. A float that is narrower
+already stays unchanged.
 """
 
 from __future__ import annotations
@@ -144,7 +143,7 @@ def held(value: Any, dtype: DType) -> Any:
 
 
 def rounded(value: Any, dtype: DType) -> Any:
-    """Return the value with each of its floats rounded to a narrower type, in its own; anything else as it is."""
+    """Return the value with floats rounded to a narrower type but in their own; else unchanged."""
     if value is None or not is_floating(value.dtype) or value.dtype.itemsize <= dtype.itemsize:
         return value
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

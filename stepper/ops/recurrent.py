@@ -134,11 +134,11 @@ def lstm_cell(
     hidden_size: int = 0,
     **attributes: Any,
 ) -> tuple[Array, Array]:
-    """Ct = f · C + i · g(c), Ht = o · h(Ct); one tensor in place of W and R is [W | R], followed by B.
+    """Return Ct = f · C + i · g(c), Ht = o · h(Ct); W may hold [W | R], followed by B.
 
-    LSTMCell-1 has peepholes P (gates i, o, f) and coupled gates f = 1 - i where given. Its gates are in the order f, i,
-    c, o whatever `weights_format` says: so the page has it, and the reader writes that attribute into files that never
-    had it.
+    LSTMCell-1 has peepholes P (gates i, o, f) and coupled gates f = 1 - i if given. Its gates have the order f, i, c,
+    o, whatever `weights_format` says: the specification requires this order, and the reader writes `weights_format`
+    into files that never had it.
     """
     product, rest, bias = _products(X, H, W, R, B, 4, hidden_size)
     return lstm_step(product, H, C, rest, bias, P, **attributes)
@@ -231,7 +231,7 @@ def rnn_step(
 def rnn_cell(
     X: Array, H: Array, W: Array, R: Array, B: Array | None = None, *, hidden_size: int = 0, **attributes: Any
 ) -> Array:
-    """Return f(X Wᵀ + H Rᵀ + B); one tensor in place of W and R is [W | R], followed by B."""
+    """Return f(X Wᵀ + H Rᵀ + B); W may hold [W | R], followed by B."""
     product, rest, bias = _products(X, H, W, R, B, 1, hidden_size)
     return rnn_step(product, H, rest, bias, **attributes)
 

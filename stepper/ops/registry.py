@@ -1,16 +1,16 @@
-"""One registry of kernels: which function computes which operation, and how attribute texts become its arguments.
+"""Register kernels: functions that compute operations, and the reading of their attributes.
 
-A kernel is a plain function: the inputs are positional arguments in port order, the attributes keyword-only ones. Its
-signature is its description, and nothing is said twice:
+A kernel is a plain function: the inputs are positional arguments in port order, the attributes keyword-only arguments.
+Its signature is its description, and nothing is repeated:
 
 * an attribute's annotation says how its text is read (`int`, `float`, `bool`, `str`, `tuple[int, ...]`, `Literal[...]`,
-  `ElementType`, each also `| None`); a hyphen in the file is an underscore here; one without a default is mandatory;
-* `**attributes`, under `@attributes_of(other)`, are those of another kernel, or the fields of a record;
+  `ElementType`, each also `| None`); a hyphen in the file is an underscore here; without a default it is mandatory;
+* `**attributes`, under `@attributes_of(other)`, are the attributes of another kernel, or the fields of a record;
 * an input with a default may be absent; `*inputs` takes any number;
 * a return annotation of `tuple[...]` means several outputs, anything else exactly one.
 
-`stepper.operation_types` says which types there are, and which are alike. `TABLES` lists what else is known by type: an
-operation is added there and to its file in `stepper/ops`; what its family says in these tables holds of it, too.
+`stepper.operation_types` lists the types, and the types that are alike. `TABLES` lists other facts by type. A new
+operation is added there and to its file in `stepper/ops`; facts of its family in these tables hold for it, too.
 """
 
 from __future__ import annotations
@@ -163,9 +163,9 @@ TABLES = {
     "attributes": "stepper.diagnosis.lint.operations:_DEMANDED stepper.diagnosis.lint.operations:_AXES",
     "decides shapes": "stepper.diagnosis.lint.subjects:DECIDING",
 }
-"""What is known of operations by their type, and the tables that say it: mappings or sets of types.
+"""Facts about operations by type, and the tables that hold them: mappings or sets of types.
 
-With `.name` behind a table, the types whose entry has that field.
+With `.name` behind a table, the fact holds for the types whose entry has this field.
 """
 
 _KERNELS: Final[dict[tuple[str, int], Kernel]] = {}
@@ -181,7 +181,7 @@ def kernel(
     settled: Callable[..., Function | None] | None = None,
     without: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
-    """Enter the decorated function as the kernel of these definition versions; it stays callable as it is."""
+    """Register the decorated function as the kernel of these versions; return it unchanged."""
     unknown = set(versions) - set(DEFINITIONS[type])
     assert versions and not unknown, f"{type} has no definition in opset {sorted(unknown)}"
 

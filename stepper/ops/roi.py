@@ -1,12 +1,13 @@
-"""Pooling of regions of interest: each region of a feature map brought to one size.
+"""Pool regions of interest: resize each region of a feature map to one size.
 
 Source: the pages ROIAlign-3, -9, ROIAlignRotated-15 and ROIPooling-1 (opset2).
 
-Non-maximum suppression of scored boxes, class by class.
+The module also suppresses non-maximum scored boxes, class by class.
 
-Source: the pages NonMaxSuppression-1, -3, -4, -5, -9 and NMSRotated-13. Where they leave it open or OpenVINO decides
-otherwise it is as there: a box is selected only with a score strictly greater than score_threshold, an overlap of just
-iou_threshold is one too many (not so of rotated boxes), and the outputs hold the selected boxes and no padding.
+Source: the pages NonMaxSuppression-1, -3, -4, -5, -9 and NMSRotated-13. The kernels follow OpenVINO where the pages
+leave something open or OpenVINO decides otherwise. A box is selected only with a score strictly greater than
+score_threshold. An overlap of exactly iou_threshold removes a box (except for rotated boxes). The outputs hold the
+selected boxes and no padding.
 """
 
 from __future__ import annotations
@@ -381,7 +382,7 @@ def _sub_bin_grid(start: np.float32, end: np.float32, sub_bin: int, sub_bins: in
 
 
 def _moves(offsets: Array | None, shape: Shape, part_size: int) -> Array:
-    """Return the offsets [regions, out, 2 (x, y), h, w] of each bin, which is that of its class and of its part."""
+    """Return the offsets [regions, out, 2 (x, y), h, w] of each bin, from its class and part."""
     regions, output_dim, group, _ = shape
     if offsets is None:
         return np.zeros((regions, output_dim, 2, group, group), np.float32)
@@ -446,9 +447,10 @@ def refined(boxes: Array, deltas: Array, pixel: float = 0.0, greatest_log: float
 def surviving(
     boxes: Array, threshold: float, limit: int, pixel: float = 0.0, eta: float = 1.0, must_touch: bool = False
 ) -> list[int]:
-    """Return positions of the boxes (best first) that overlap no better survivor beyond the threshold, `limit` at most.
+    """Return positions of at most `limit` boxes (best first) that overlap no better survivor.
 
-    With eta < 1 the threshold shrinks by that factor after each survivor for as long as it is above 0.5.
+    Boxes overlap if their overlap exceeds the threshold. With eta < 1, each survivor multiplies the threshold by eta
+    while the threshold is above 0.5.
     """
     worst, threshold = np.zeros(len(boxes), boxes.dtype), boxes.dtype.type(threshold)
     kept: list[int] = []

@@ -88,7 +88,7 @@ def _squeeze_of(axes: Array, *, allow_axis_skip: bool = False) -> Callable[..., 
 
 @kernel("Squeeze", 1, settled=_squeeze_of)
 def squeeze(data: Array, axes: Array | None = None) -> Array:
-    """Return `data` without `axes` (without axes: all) where their dimension is 1; another dimension stays as it is."""
+    """Return `data` without `axes` (default: all) of size 1; axes of other sizes stay."""
     if axes is None or axes.size == 0:
         return data.reshape([dim for dim in data.shape if dim != 1])
     try:

@@ -108,7 +108,7 @@ def _as_pairs(values: Array, dtype: DType) -> Array:
 
 
 def _sizes(shape: Sequence[int], axes: Any, signal_size: Any, halved: bool = False) -> tuple[Ints, Ints]:
-    """Return the size of the signal along each of the axes, -1 for that of the data, and the axes from the front."""
+    """Return the signal size per axis (the data's size for -1), and the axes from the front."""
     over = tuple(normalize_axis(axis, len(shape)) for axis in integers(axes))
     if not over or len(set(over)) != len(over):
         raise KernelError(f"the axes {integers(axes)} must be at least one, and different ones")

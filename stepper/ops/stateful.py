@@ -146,7 +146,7 @@ def _with_replacement(distribution: Array, draws: Array) -> Array:
 
 
 def _without_replacement(distribution: Array, draws: Array) -> Array:
-    """Return draws of which each chosen class leaves the distribution, which is scaled up to 1 again."""
+    """Return draws; each drawn class leaves the distribution, which is then rescaled to 1."""
     rows, classes = np.arange(len(distribution)), np.arange(distribution.shape[1])
     chosen = np.zeros(draws.shape, np.int64)
     for k in range(draws.shape[1]):

@@ -84,7 +84,7 @@ class StageBegan(Struct, frozen=True, tag=True):
 
 
 class Completed(Struct, frozen=True, tag=True):
-    """The act was performed; `facts` is what it gives beside arrays, in msgpack."""
+    """Report that the act was performed; `facts` is its result beside arrays, in msgpack."""
 
     facts: bytes = _NOTHING
     ticket: int = 0
@@ -227,10 +227,11 @@ class EndKind(StrEnum):
 
 
 class ProcessEnd(Record):
-    """End of the process of a program (`OpenVINO`), at a stage of working on a subject (`the model m.xml`).
+    """Describe the end of the process of a program (`OpenVINO`), and its stage and subject.
 
-    `code` is the number of the signal or the exit code, `limit` the seconds or the bytes of a limit that was reached.
-    `printed` is what the process said of its end, in one line; empty where it said nothing.
+    A stage works on a subject, for example `the model m.xml`. `code` is the number of the signal or the exit code;
+    `limit` is the limit that was reached, in seconds or bytes. `printed` is the process's own message on its end, in
+    one line; empty if there is none.
     """
 
     kind: EndKind

@@ -46,7 +46,7 @@ _AT_ONCE = 2
 
 
 class BegunActs:
-    """Those that were begun; `perform` performs one, and answers."""
+    """Run acts that were begun; `perform` performs an act and answers."""
 
     def __init__(self, perform: Callable[[WorkRequest[Any], list[Array]], None]) -> None:
         self._perform = perform

@@ -56,7 +56,7 @@ class StartedProcess(NamedTuple):
 
 
 _WIDE = 2**20
-"""Bytes, which is what Linux lets any user have."""
+"""Size of a pipe in bytes that Linux grants every user."""
 
 _early: Final[dict[WorkerProgram, StartedProcess]] = {}
 _started: Final[set[WorkerProgram]] = set()
@@ -101,7 +101,10 @@ def _begun(program: WorkerProgram, environment: Mapping[str, str], memory: int) 
 
 
 def _in_a_group_of_its_own() -> dict[str, Any]:
-    """Ctrl+C is for us alone; and a process that is stopped goes on when we end, so that it sees that."""
+    """Return the options of a process group: Ctrl+C reaches our process alone.
+
+    A stopped process continues when our process ends, so that it sees this end.
+    """
     if os.name == "posix":
         return {"process_group": 0}
     return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}

@@ -1,11 +1,11 @@
-"""The program's side of a worker process: `Worker`.
+"""Ask a worker process from the program's side: `Worker`.
 
-    worker = Worker(WorkerProgram("OpenVINO", "stepper.openvino.service"))   # it starts with the first request
+    worker = Worker(WorkerProgram("OpenVINO", "stepper.openvino.service"))   # it starts with the first request.
     worker.ask(CheckDevice(facts), subject="the device CPU")
-    begun = worker.begin(act, subject="the model m.xml")                     # beside others, and what goes on here
+    begun = worker.begin(act, subject="the model m.xml")                     # beside others, and beside work here.
     worker.collect(begun, subject="the model m.xml", limits=Limits())
 
-Whatever happens to the process becomes one of the exceptions of `endings`; the next request starts another.
+Whatever happens to the process becomes one of the exceptions of `endings`; the next request starts another process.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Worker:
         self._forgotten: list[int] = []
         self._dropped: list[int] = []
         self._under_way: dict[int, weakref.ref[ActProgress]] = {}
-        """What was begun and is not answered, by its ticket."""
+        """Acts that were begun and not yet answered, by ticket."""
         self._tickets = itertools.count(1)
         self._asked_for = ActProgress(RUNNING)
         self._may_begin, self._has_ended_at_several = True, False
@@ -198,7 +198,7 @@ class Worker:
         self._write(act, arrays, subject)
 
     def define(self, definition: Definition, arrays: Sequence[Any] = (), *, subject: str) -> None:
-        """Say what a function is, in the process that is `ready`; what is wrong with it is said by the first call."""
+        """Define a function in the process that is `ready`; its first call reports its errors."""
         self._write(definition, arrays, subject)
 
     def _first_stage(self, act: Any) -> str:
@@ -490,7 +490,7 @@ class RemoteFunction:
         self._called(inputs, wanted=False)
 
     def begin(self, *inputs: Any) -> BegunCall:
-        """Have it compute beside other calls that were begun, and beside what goes on here."""
+        """Start the computation beside other calls that were begun, and beside local work."""
         begun = None
         if self._earlier_end(inputs) is None:
             # what goes wrong here does so again when the outputs are asked for

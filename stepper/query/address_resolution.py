@@ -1,9 +1,9 @@
-"""From an address to the place in a compiled model: which graph, which layer, which output, which slot.
+"""Resolve an address to a place in a compiled model: graph, layer, output, slot.
 
-A name is tried as: the exact name of a layer, `id=12`, a tensor name of an output, the end of a name (after `/` or
-`.`), a short name as screens show it (short_names.py), a glob, a regular expression. The first of these that fits
-anywhere counts, and of the graphs where it fits the nearest: the current one, those inside it, those around it from the
-inside outwards, the rest.
+The resolver tries these readings of a name in order. They are: the exact name of a layer; `id=12`; a tensor name of an
+output; the end of a name (after `/` or `.`); a short name as screens show it (short_names.py); a glob; a regular
+expression. The first reading that fits anywhere counts. If it fits in several graphs, the nearest graph counts: the
+current graph, the graphs inside it, the graphs around it from the inside outwards, the rest.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ WhyAbsent = Callable[[Layer], str]
 """A sentence about a layer that has no value."""
 
 Rule = Callable[[Program], Iterator[tuple[Layer, int | None]]]
-"""One way to read a name: the layers of a graph that it fits, and, where it is one output's own, which output."""
+"""Rule that reads a name: the layers of a graph that it fits, and the output that it names."""
 
 
 def as_asked(place: Address, asked: Address) -> Address:
@@ -195,11 +195,11 @@ def as_asked(place: Address, asked: Address) -> Address:
 def resolve(
     address: Address, compiled: CompiledModel, where: Program | None = None, why_absent: WhyAbsent | None = None
 ) -> Target:
-    """Return the one place that the address means, seen from the program `where` (by default the model's own graph).
+    """Return the one place that the address means, seen from `where` (default: the main graph).
 
-    Raise ResolutionError for an unknown name (with the nearest), an ambiguous one (with the candidates), a port that
-    does not exist, a layer that no Result needs, and iterations of what is in no loop. `why_absent` says of a layer
-    without a value why it has none, where that is for another reason than that no Result needs it.
+    Raises ResolutionError for an unknown name (with the nearest), an ambiguous name (with the candidates), a port that
+    does not exist, a layer that no Result needs, and iterations outside every loop. `why_absent` explains why a layer
+    has no value, if the reason is not that no Result needs it.
     """
     targets = resolve_all(address, compiled, where, why_absent)
     if len(targets) == 1:
@@ -264,9 +264,9 @@ def from_main(full: Address) -> Address:
 
 
 def shape_asked(address: Address, compiled: CompiledModel, where: Program | None = None) -> Address | None:
-    """Return the value whose shape an address means, as stories write it: `h@3[0]` of `h.shape@3[0]`.
+    """Return the value whose shape an address means: `h@3[0]` for `h.shape@3[0]`.
 
-    None for any other address, and where a layer is called so.
+    Explanations write shapes so. Returns None for any other address, and if a layer has the name.
     """
     name = address.operation
     if name is None or name.kind not in (NameKind.PLAIN, NameKind.QUOTED) or not name.text.endswith(_SHAPE):
@@ -317,7 +317,7 @@ def _side(layer: Layer, role: str) -> object:
 def _levels(
     address: Address, atlas: Atlas, where: Program
 ) -> tuple[list[list[Program]], list[tuple[Layer, Iterations]]]:
-    """Return where to look for the operation, the nearest first, and which iterations of which loops were asked for."""
+    """Return where to look for the operation, nearest first, and the requested iterations."""
     levels = list(address.levels)
     asked: list[tuple[Layer, Iterations]] = []
     if not levels:

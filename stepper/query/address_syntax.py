@@ -1,15 +1,15 @@
-"""Syntax of addresses: `LEVEL::OP:PORT@ITER[SLICE]`, any part may be left out.
+"""Parse addresses: `LEVEL::OP:PORT@ITER[SLICE]`; any part may be left out.
 
-    h_next                   here and now
-    h'                       what the iteration carries to the next one in place of h
-    h_next@7   @-1   @2:5   @*         an iteration, the last, several (as Python counts them), all
-    my_loop::h_next:0@7[0,:8]          output 0 of h_next in the body of my_loop, iteration 7, a part of it
-    h_next[0,3]@7                      the same as h_next@7[0,3]
-    outer@3::inner@0::h                of iteration 3 the run of inner, of that iteration 0
-    branch::then::h   model::h         a side of an If; the model's own graph
+    h_next                   here and now;
+    h'                       the value that replaces h in the next iteration;
+    h_next@7   @-1   @2:5   @*         an iteration, the last, several (as Python counts them), all;
+    my_loop::h_next:0@7[0,:8]          output 0 of h_next in the body of my_loop, iteration 7, a part of it;
+    h_next[0,3]@7                      equals h_next@7[0,3];
+    outer@3::inner@0::h                the run of inner in iteration 3 of outer, and iteration 0 of this run;
+    branch::then::h   model::h         a side of an If; the model's own graph;
     `prim::Loop/Loop`  id=12  lstm*  /gate_[ifo]$/
 
-A name ends at white space, a backquote, `@`, `:` or a bracket; one that has such a character goes into backquotes.
+A name ends at white space, a backquote, `@`, `:` or a bracket; a name with such a character goes into backquotes.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class IterationRange(NamedTuple):
 
 
 Iterations = int | IterationRange
-"""One iteration (negative: counted from the last) or several."""
+"""Iteration (negative: counted from the last), or several iterations."""
 
 ALL_ITERATIONS = IterationRange(None, None)
 
@@ -204,7 +204,7 @@ def without_element(text: str) -> str:
 
 
 def names_iteration(address: Address) -> bool:
-    """True if an address says of which iterations it is, of its own loop or of one around it."""
+    """Return True if an address names iterations, of its own loop or of an outer loop."""
     return address.iterations is not None or any(level.iterations is not None for level in address.levels)
 
 

@@ -1,17 +1,17 @@
-"""Syntax of expressions, and the tree that one becomes.
+"""Parse expressions into trees.
 
-    expression  := or-expression with Python's precedence:  or < and < not < comparisons < + - < * / // % < - < **
+    expression  := or-expression with Python's precedence:  or < and < not < comparisons < + - < * / // % < - < **;
     operand     := number | true | false | nan | inf | iter | iter(LOOP) | ADDRESS
-                 | FUNCTION(expression) | (expression) | [1, 256]
-    postfix     := operand[index, ...]   with numbers, start:stop:step and ...; behind that of an address also @ITER
+                 | FUNCTION(expression) | (expression) | [1, 256];
+    postfix     := operand[index, ...]   with numbers, start:stop:step and ...; behind an address's index also @ITER.
 
-An address here is one of simple names (letters, digits, `_`, `.`) or backquotes: `h`, `loop@3::h:0@-1`. `/` divides and
-`*` multiplies, so names with those go into backquotes. Numbers of parts and levels are bounded, so no text can exhaust
-the stack or the memory.
+An address here has simple names (letters, digits, `_`, `.`) or backquotes: `h`, `loop@3::h:0@-1`. `/` divides and `*`
+multiplies, so names with these characters go into backquotes. Parts and levels are limited, so no text can exhaust the
+stack or the memory.
 
-Python's `ast` does not serve: `::`, `@`, `:0` and backquotes are no Python, layers may be called `if` and `lambda`,
-Python rewrites letters of names (NFKC), it takes much that is refused here (calls, texts, complex numbers), and an
-error of its parser says neither what was expected nor what one would write instead.
+Python's `ast` does not serve. `::`, `@`, `:0` and backquotes are no Python, layers may be called `if` and `lambda`, and
+Python rewrites letters of names (NFKC). `ast` accepts much that is refused here (calls, texts, complex numbers). An
+error of its parser says neither what was expected nor what to write instead.
 """
 
 from __future__ import annotations

@@ -81,10 +81,9 @@ NATIVE_SCALARS = frozenset(np.dtype(kind).type for kind in "?bBhHiIlLqQefd")
 
 
 def numeric(value: Value) -> Value:
-    """Return the tensor in a type to compute with: packed codes as the numbers that they stand for, all others as they
-    are.
+    """Return the tensor in a type to compute with: packed codes as numbers, others unchanged.
 
-    Raise ValueFailure for texts, and for a tensor of which only statistics are known.
+    Raises ValueFailure for texts, and for a tensor with statistics only.
     """
     if isinstance(value, Summary):
         raise ValueFailure(f"{value.size:,} elements would be needed, and {NOT_RECORDED}")
@@ -95,7 +94,7 @@ def numeric(value: Value) -> Value:
 
 
 def summary_or_numeric(value: Value) -> Value:
-    """Return the same, but a tensor of which only statistics are known as it is."""
+    """Return a tensor with statistics only unchanged, and every other value as `numeric` does."""
     return value if isinstance(value, Summary) else numeric(value)
 
 
@@ -144,8 +143,9 @@ def on_number_and_tensor(operation: Operation) -> Operation:
 
 
 def on_numbers(operation: Operation) -> Operation:
-    """Return the operation on plain numbers: what leaves 64 bits becomes a float, and division by zero is that of
-    floats.
+    """Return the operation on plain numbers.
+
+    A result beyond 64 bits becomes a float, and division by zero follows floats.
     """
 
     def apply(a: Value, b: Value) -> Value:
@@ -294,7 +294,7 @@ FUNCTIONS: Final[dict[str, Callable[[Value], Value]]] = {
 """Functions of one tensor. Reductions are over all elements, argmax and argmin give the flat index."""
 
 PLAIN_RESULTS = frozenset({"any", "all", "argmax", "argmin"})
-"""Those whose result is a plain number."""
+"""Functions whose result is a plain number."""
 
 
 def call(name: str) -> Callable[[Value], Value]:

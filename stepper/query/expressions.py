@@ -63,7 +63,7 @@ class Scope(Protocol):
         """Return the number of the innermost loop's iteration."""
 
     def iteration_of(self, loop: str, /) -> int:
-        """Return that of the loop of a name around."""
+        """Return the iteration of the enclosing loop with this name."""
 
 
 Code = Callable[[Scope], Value]
@@ -77,7 +77,7 @@ class Leaves(Record):
 
 
 class ReadFrom(Enum):
-    """Which method of the scope reads an address."""
+    """Select the method of the scope that reads an address."""
 
     NOW = auto()
     PREVIOUS = auto()
@@ -94,10 +94,10 @@ class ResultKind(Enum):
 
 
 class Part(Record):
-    """A compiled part. `constant` is its value if that is known; `raw`: a tensor as it was read, maybe packed codes.
+    """Hold a compiled part; `constant` is its value if it is known.
 
-    `undecoded` is what reads such a tensor and what makes numbers of it, where `code` does both.
-    `element` is what reads a tensor, and the fixed index of which this part is the element.
+    `raw`: a tensor as it was read, maybe with packed codes. `undecoded` reads such a tensor and decodes its numbers,
+    where `code` does both. `element` reads a tensor, and holds the fixed index of the element that is this part.
     """
 
     code: Code
@@ -119,7 +119,7 @@ def type_part(name: str) -> Part:
 
 
 _NO_OVERFLOW = 65504
-"""The largest number that every type of numpy's own takes without a warning (that of f16)."""
+"""The largest f16, which every type of numpy's own takes without a warning."""
 
 _SOURCES = {"prev": ReadFrom.PREVIOUS, "ref": ReadFrom.REFERENCE}
 

@@ -101,9 +101,10 @@ class KnownNames:
 
 
 class Hit(Record):
-    """A layer that a search has found; `index` is that of its operation, negative for what a graph is given.
+    """Hold a layer that a search has found.
 
-    `result` is the name that was found, where that is of an output of the layer, or of the graph, and not of the layer.
+    `index` is the index of its operation, negative for inputs of a graph. `result` is the found name if it names an
+    output of the layer or of the graph, not the layer.
     """
 
     program: Program

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stepper.ir.model import Graph, Layer
 
 _MOST_PARTS = 32
-"""Of a name that are looked at, from its end; a file may have one of a million."""
+"""Maximum number of parts of a name that are read, from its end; a file may have a million."""
 
 _AUTOMATIC = re.compile(r"(.*?)(?:[._]?[0-9]+)*")
 _OF_CONVERTERS = ("SequenceMark", "Const", "Not", "And", "Or", "Cast", "Mul", "Sub", "Div", "Pow", "Shape")

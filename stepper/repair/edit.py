@@ -66,11 +66,11 @@ class Unknowns(Record, eq=False):
 
 
 class RepairEdit(Record, eq=False):
-    """One edit of the catalogue: where it is, what it changes, how likely an engineer made the mistake.
+    """Hold an edit of the catalogue: its place, its change, and the mistake's likelihood.
 
-    `before` and `after` are what is replaced and by what, `subject` the attribute, operand or entry. The lower the
+    `before` and `after` are the old and the new content, `subject` the attribute, operand or entry. The lower the
     `price`, the likelier. `roots` are the layers whose values change first; they are in the graph of `address`.
-    `is_part`: outputs that differ do not depend on it, so that it can only be one of several edits.
+    `is_part`: some differing outputs do not depend on the edit, so that it can only be one of several edits.
     """
 
     kind: EditKind
@@ -123,7 +123,7 @@ class ValueForm(Record):
 
 
 class GraphSite:
-    """One graph of a model with the values of its first run."""
+    """Hold a graph of a model with the values of its first run."""
 
     def __init__(self, model: Model, scope: Scope, graph: Graph, path: Sequence[Layer], run: KnownRun) -> None:
         self.model, self.scope, self.graph, self.path, self.run = model, scope, graph, tuple(path), run
@@ -169,7 +169,7 @@ class GraphSite:
         return self.graph.sources[layer.id]
 
     def value(self, source: Source | None) -> Array | None:
-        """Return the first value of an output in the run, or that of a Constant."""
+        """Return the first value of an output in the run, or the value of a Constant."""
         if source is None:
             return None
         if source not in self._values:
@@ -254,7 +254,7 @@ class GraphSite:
         return {layer.id: index for index, layer in enumerate(self.graph.layers)}
 
     def name(self, source: Source) -> str:
-        """Return the name of a value: that of its layer, with the output where there are several."""
+        """Return the name of a value: its layer's name, with the output if there are several."""
         layer = self.graph.by_id[source.layer]
         return f"{layer.name}:{source.output}" if len(layer.outputs) > 1 else layer.name
 

@@ -1,4 +1,7 @@
-"""Which layers a value of the model can change its outputs through: an edit must reach every output that differs."""
+"""Find the layers through which a value can change outputs.
+
+An edit must reach every output that differs.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class AddedWeights(Weights):
 
 
 class GraphPatch:
-    """One graph that is being edited. Layers are immutable and replaced; `changed` are those with an edit."""
+    """Edit one graph; layers are immutable and replaced, and `changed` are the edited layers."""
 
     def __init__(self, graph: Graph, weights: AddedWeights) -> None:
         self.base, self.weights = graph, weights
@@ -231,7 +231,7 @@ class ModelPatch:
         return next(body for body in owner.bodies if body.role == role)
 
     def edited(self) -> list[Scope]:
-        """Return the scopes of which graphs were asked for, inner before outer."""
+        """Return the scopes whose graphs were requested, inner before outer."""
         return sorted(self._graphs, key=len, reverse=True)
 
     def has_other_ends(self, scope: Scope) -> bool:

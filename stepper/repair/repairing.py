@@ -34,10 +34,10 @@ class FixStatus(StrEnum):
 
 
 class EditFacts(Struct, frozen=True):
-    """One edit: what it changes at which layer. `around` are the loops and Ifs that lead to it, from the outside.
+    """Hold the facts of an edit: its change and its layer; `around` are the outer loops and Ifs.
 
-    `subject` is the attribute, the operand or the value that changes, `before` and `after` what it was and becomes;
-    `numbers` are those that were solved for.
+    `subject` is the attribute, the operand or the value that changes. `before` and `after` are its old and new content;
+    `numbers` are the numbers that were solved for.
     """
 
     kind: EditKind

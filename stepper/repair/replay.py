@@ -38,7 +38,7 @@ _WORST = 2.0
 
 
 class GivenExample(Record, eq=False):
-    """One input of the model with the outputs of the reference, by position. `name` says where it is from."""
+    """Hold an input of the model with the reference's outputs by position; `name` is its origin."""
 
     name: str
     inputs: tuple[Array, ...]
@@ -84,7 +84,7 @@ class KnownRun(Struct):
 
 
 NamedValues = Mapping[tuple[str, ...], Array]
-"""First values of a run by the names of the layers that lead there, that of the layer, and the output."""
+"""First values of a run, by the names of outer layers, the layer's name, and the output."""
 
 
 _NO_VALUES: Final[NamedValues] = {}
@@ -142,7 +142,7 @@ def differs(ours: Array, theirs: Array, tolerances: Tolerances) -> bool:
 
 
 def _distance(ours: Array, theirs: Array) -> float:
-    """Return the relative error of an output: the length of the difference by that of the reference, at most 1."""
+    """Return an output's relative error: the difference's norm over the reference's, at most 1."""
     if ours.shape != theirs.shape:
         return _WORST
     with np.errstate(all="ignore"):

@@ -55,7 +55,7 @@ _SHORT = 2.0
 _LONG = 20.0
 """Edits that are tried here before processes are started, seconds that these take, and that all will take."""
 _PATIENCE = 5.0
-"""Seconds that the search goes on at least after the first repair; else as long as that one took."""
+"""Minimum seconds after the first repair; the search continues as long as that repair took."""
 _HEADS = 6
 _CHEAP = 2.5
 """The closest edits that are paired with all others, and the most that such another edit may cost."""

@@ -189,7 +189,7 @@ def distance(a: Any, b: Any) -> float:
 
 
 class Change(StrEnum):
-    """Way in which a value differs from its baseline.
+    """Classify how a value differs from its baseline.
 
     MENDED: an element that was NaN or infinite in the baseline is finite now. BROKEN: the reverse, which counts before.
     TRUTH: a boolean became true or false, which is no number. ADDED: the baseline has no such value, because its loop
@@ -206,13 +206,14 @@ class Change(StrEnum):
 
 
 class Difference(Record):
-    """A value now (b) beside what it is in A (a).
+    """Hold the difference of a value now (b) from its baseline (a).
 
-    `different` of `size` elements have other bits, and `beyond` of these are outside of the tolerance: two facts.
-    `rms` and `largest` are of b - a over the pairs of finite elements, `relative` the largest difference of one pair by
-    the larger magnitude of the two (0 to 2). `at` is the index of the largest, or of the first element that was mended
-    or broken. Of texts, and of other shapes or types, nothing is counted. Of booleans `became_true` and `became_false`
-    are how many did, and `rms`, `largest` and `relative` are None; of everything else these two are.
+    `different` of `size` elements have other bits, and `beyond` of these are outside the tolerance: two facts. `rms`
+    and `largest` refer to b - a over the pairs of finite elements. `relative` is the largest difference of one pair by
+    the larger magnitude of the two (0 to 2). `at` is the index of the largest difference, or of the first element whose
+    NaN or Inf is fixed or new. For texts, and for other shapes or types, nothing is counted. For booleans `became_true`
+    and `became_false` are counts, and `rms`, `largest` and `relative` are None; for everything else the two counts are
+    None.
     """
 
     change: Change
@@ -239,9 +240,9 @@ _OTHER = Difference(Change.SHAPE)
 
 
 def difference(a: Any, b: Any, tolerance: Tolerance | None = None) -> Difference:
-    """Return the difference of what a value is now, `b`, from what it is in A.
+    """Return the difference of the current value `b` from its baseline.
 
-    The tolerance is by default that of two runs with the same kernels, by the element type.
+    The default tolerance fits two runs with the same kernels, by the element type.
     """
     if a is b:
         return _SAME
@@ -306,14 +307,14 @@ def index_of(flat: int, shape: Shape) -> Indices:
 
 
 class Distance(Record):
-    """The distance of a value of ours from the reference's.
+    """Hold the distance of our value from the reference's value.
 
-    `problem` says in words what makes them incomparable (shapes, text), else it is empty. `ours` and `theirs` are the
-    two numbers that are furthest outside of the tolerance, at `index`; `absolute` and `relative` are the largest of all
-    (relative to the reference's own number), `ulp` the most steps of the type between two finite numbers (None: not a
-    float), `cosine` that of the angle between the two as vectors (None where one is zero or not finite). `outside`
-    counts elements outside of the tolerance, of `size`; `ratio` is how many times the tolerance is exceeded.
-    `ours_special` counts NaN and infinities where the other side has a number.
+    `problem` describes what makes them incomparable (shapes, text), else it is empty. `ours` and `theirs` are the two
+    numbers that are furthest outside the tolerance, at `index`. `absolute` and `relative` are the largest distances
+    (relative to the reference's own number). `ulp` is the largest number of the type's steps between two finite numbers
+    (None: not a float). `cosine` is the cosine of the angle between the two as vectors (None if one is zero or not
+    finite). `outside` counts elements outside the tolerance, of `size`; `ratio` is how many times the tolerance is
+    exceeded. `ours_special` counts NaN and infinities where the reference has a number.
     """
 
     absolute: float
@@ -353,7 +354,7 @@ def measure(ours: Any, theirs: Any, tolerance: Tolerance, extra: Array | None = 
 
 
 def _as_text(value: Any) -> Any:
-    """Return texts as the runtime has them, also those that a file keeps with a length; all else as it is."""
+    """Return texts as the runtime has them, even if a file keeps a length; else unchanged."""
     return value.astype(STRING_DTYPE) if value.dtype.kind in "US" else value
 
 

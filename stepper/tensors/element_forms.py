@@ -1,4 +1,4 @@
-"""One element in other forms: its bits, and what it would be in a smaller floating-point type."""
+"""Show an element in other forms: its bits, and its value in smaller floating-point types."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Values over iterations in constant memory: the first and the last iterations as they are, the others in bins.
+"""Keep values over iterations in constant memory: first and last iterations, bins between.
 
-Of a value of at most 64 elements each element is kept; of a larger one 64 buckets of neighbouring elements, each by its
-largest magnitude, mean and root mean square; of one that changes its number of elements these three of all of them.
-When the bins are full, two become one. A bin keeps of every number the one of the largest magnitude, NaN before Inf.
+A value of at most 64 elements keeps each element. A larger value keeps 64 buckets of neighbouring elements, each by its
+largest magnitude, mean and root mean square. A value that changes its number of elements keeps these three statistics
+over all elements. When the bins are full, two become one. A bin keeps the number with the largest magnitude, NaN before
+Inf.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from stepper.element_types import Array
 
 MOST_ELEMENTS = 64
-"""Elements of a value of which each is kept; and into how many buckets the elements of a larger one go."""
+"""Largest value that keeps each element, and the number of buckets of a larger value."""
 LARGEST_COMPARED = 2**14
-"""Elements of a value up to which it is told whether it is the same as another one."""
+"""Largest value, in elements, that is compared with another value for equality."""
 _MOST_SHAPES = 32
 _SMALL_BUCKET = 32
 _FEW_COLUMNS = 16
@@ -78,18 +79,17 @@ class Counter(Record):
 
 
 class ValueHistory(Brief, weakref=True):
-    """A value over the iterations of one run of a loop, or over the runs of a branch.
+    """Hold a value over the iterations of one run of a loop, or over the runs of a branch.
 
-    `spans[c]` is the half-open range of iterations that column c stands for (there are gaps where some are not known,
-    and where a value that changes its shape has no element); `numbers[s, c, e]` are its numbers: of the elements in
-    row-major order (`is_whole`, s = 0 alone), or by KeptStatistic of buckets of them. `entered[s, e]` is the same of
-    the initial value that came in. `type` and `shape` are those of the last iteration. `unchanged_since` is the
-    iteration from which on every value has the same bits (0: always, None: nothing is known), `counter` says that it
-    counts. `first_nan` and `first_infinite` are iterations. `shapes` are the first changes of the shape, also from
-    what came in to iteration 0, `shape_changes` is how many there are, and `first_shape` is what came before them
-    (None: not known). `changes` has the largest magnitude of the difference of an iteration from
-    the one before, where that is followed. Without any iteration (`count` 0) it has no columns, and says what entered
-    alone.
+    `spans[c]` is the half-open range of iterations of column c. There are gaps where iterations are unknown, and where
+    a value that changes its shape has no element. `numbers[s, c, e]` are its numbers: of the elements in row-major
+    order (`is_whole`, s = 0 alone), or by KeptStatistic of buckets of them. `entered[s, e]` are the numbers of the
+    initial value. `type` and `shape` belong to the last iteration. From the iteration `unchanged_since` on, every value
+    has equal bits (0: always, None: unknown). `counter` says that the value counts. `first_nan` and `first_infinite`
+    are iterations. `shapes` are the first changes of the shape, also from the initial value to iteration 0.
+    `shape_changes` is their total number, and `first_shape` is the shape before them (None: unknown). `changes` has the
+    largest magnitude of the difference of an iteration from the iteration before, if it is tracked. Without any
+    iteration (`count` 0) there are no columns, only the initial value.
     """
 
     unshown: ClassVar = ("spans", "numbers", "entered", "changes")
@@ -153,7 +153,7 @@ class ValueHistory(Brief, weakref=True):
 
     @property
     def _usual_size(self) -> float:
-        """Return the magnitude of its elements in the last iteration, of which as many are smaller as are larger."""
+        """Return the median magnitude of its finite non-zero elements in the last iteration."""
         last = np.abs(self.numbers[0 if self.is_whole else KeptStatistic.RMS, -1].astype(np.float64))
         counts = last[np.isfinite(last) & (last > 0)]
         return percentile(np.sort(counts), 50) if counts.size else 0.0
@@ -179,10 +179,10 @@ def strongest(numbers: Array, axis: int = 0) -> Array:
 
 
 def _stronger(high: Array, low: Array) -> Array:
-    """Return that of two numbers which is farther from zero, of two as far the higher one; a NaN is both.
+    """Return the number farther from zero, or the higher one of two equally far; a NaN wins.
 
-    Their sum has its sign: a choice by a mask, whose pattern no processor can guess, takes eight times as long, and
-    numpy's copysign three times as long as the bits.
+    The sum of the two has the result's sign. A choice by a mask, whose pattern no processor can guess, takes eight
+    times as long, and numpy's copysign three times as long as the bits.
     """
     if high.dtype.kind == "f":
         with np.errstate(all="ignore"):
@@ -358,9 +358,9 @@ def _stacked(values: Sequence[Any]) -> Array | None:
 
 
 class ShapeRecorder:
-    """Collects the shapes of a value over iterations, of which a HistoryRecorder has the elements in another shape.
+    """Collect the shapes of a value over iterations.
 
-    `entered` is the shape of what came in, where that is known.
+    A HistoryRecorder has the elements in another shape. `entered` is the shape of the initial value, if it is known.
     """
 
     def __init__(self, entered: Indices | None = None) -> None:
@@ -406,7 +406,7 @@ class ShapeRecorder:
         return tuple(self._first_changes)
 
     def view(self, elements: ValueHistory | None) -> ValueHistory | None:
-        """Return a history of the same elements in these shapes, of which nothing entered."""
+        """Return a history of the same elements in these shapes, without an initial value."""
         if elements is None or not elements.count:
             return None
         return replace(
@@ -440,7 +440,7 @@ class HistoryRecorder:
         self._sample: Any = None
         self.append: Callable[[Any], object] = self._waiting.append
         self.checksum: int | None = 0
-        """Of every bit so far; None: nobody asks for it."""
+        """Checksum of every bit so far; None if nobody asks for it."""
         self.noted: Callable[[object, Array], object] | None = None
         """Gets (type and shape, bits as [iteration, word]) of what is settled."""
         self.count = 0
@@ -520,7 +520,7 @@ class HistoryRecorder:
                 self._extend(raw.reshape(-1, 1), self._sample)
 
     def keep(self, numbers: Array) -> None:
-        """Take in one number an iteration, of which nothing but the numbers is wanted."""
+        """Add one number per iteration; only the numbers are kept."""
         self._type, self._size = "f64", 1
         self._store(numbers[None, :, None])
         self.count += len(numbers)
@@ -735,7 +735,7 @@ class HistoryRecorder:
         return _joined(_joined(self._first, self._bins), self._recent)
 
     def _only_entered(self) -> ValueHistory | None:
-        """Return what entered a loop of which no iteration has run."""
+        """Return the initial value of a loop without iterations."""
         known = self._entered
         if known is None or not known.size or known.dtype.kind in "SUOT":
             return None

@@ -1,13 +1,13 @@
-"""Numbers and tensors as text. Every other module calls this one.
+"""Write numbers and tensors as text; every other module calls this module.
 
 | function | for |
 |---|---|
-| `number_text` | sentences and tables: significant digits |
-| `fitted` | cells of a screen or figure: at most so many characters |
-| `decimal_text` | a column of a figure: the same decimals in each row |
-| `exact_text` | numbers that are read back |
-| `array_text`, `numbers_text`, `nested_text` | tensors, in one line |
-| `in_columns` | tables of texts |
+| `number_text` | sentences and tables: significant digits; |
+| `fitted` | cells of a screen or figure: at most so many characters; |
+| `decimal_text` | a column of a figure: equal decimals in each row; |
+| `exact_text` | numbers that are read back; |
+| `array_text`, `numbers_text`, `nested_text` | tensors, in one line; |
+| `in_columns` | tables of texts. |
 
 NaN and the infinities are `NaN`, `Inf`, `-Inf` everywhere, with `+Inf` where numbers stand in cells.
 """

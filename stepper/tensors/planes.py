@@ -1,7 +1,7 @@
-"""Planes: which elements of a tensor of any rank stand in the rows and columns of a picture. Views only, no copies.
+"""Select planes of a tensor: the elements in the rows and columns of a picture, as views.
 
-Two axes are shown, each whole or a part of it; of every other axis one index. A tensor of which just one axis is shown
-is one row, or, where it is long, folded: row after row of FOLD elements, as one reads a text.
+A plane shows two axes, each whole or in part, and one index of every other axis. A tensor with just one shown axis
+is one row. A long row is folded: row after row of FOLD elements, as one reads a text.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Plane(Record):
         return divmod(column, FOLD) if self.is_folded else (row, column)
 
     def row_label(self, row: int) -> int:
-        """Return the index of a row along its axis; of a folded axis that of its first element."""
+        """Return the index of a row along its axis; for a folded axis, its first element's index."""
         axis = self.columns if self.is_folded else self.rows
         return 0 if axis is None else self.places(axis)[row * FOLD if self.is_folded else row]
 

@@ -1,11 +1,11 @@
-"""Statistics of tensors: extremes, mean, deviation, norm, and how many elements are not ordinary ones.
+"""Compute statistics of tensors: extremes, mean, deviation, norm, counts of odd elements.
 
-STATISTICS is the table of all that have a name: those that recordings keep of each value, and those that stand for a
-tensor over iterations.
+STATISTICS is the table of all named statistics: statistics that recordings keep of each value, and statistics that
+represent a tensor over iterations.
 
-Of one tensor they are computed in f64 over chunks that fit a cache, so that no temporary is larger than some megabytes
-whatever the tensor is; of integers of 64 bits exactly. Where chunks meet, means and deviations are combined after Chan,
-Golub and LeVeque (Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979).
+Statistics are computed in f64 over chunks that fit a cache, so that no temporary is larger than some megabytes, however
+large the tensor is. Statistics of 64-bit integers are exact. Where chunks meet, means and deviations are combined after
+Chan, Golub and LeVeque (Updating Formulae and a Pairwise Algorithm for Computing Sample Variances, 1979).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _SAFE_SQUARES = (1e-280, 1e280)
 
 
 class Statistics(Record):
-    """One tensor in numbers.
+    """Describe a tensor in numbers.
 
     `min`, `max`, `mean`, `std` (of the population), `norm` (l2) and the flat indices `argmin` and `argmax` (the first)
-    are of the finite elements, None where there are none; of integers and booleans min and max are exact ints. Of
-    strings there is only type, shape and size. `subnormals` counts elements below the smallest normal number of the
+    cover the finite elements, and are None without finite elements. For integers and booleans min and max are exact
+    ints. Strings have only type, shape and size. `subnormals` counts elements below the smallest normal number of the
     type, `zeros` both zeros.
     """
 
@@ -145,8 +145,9 @@ RECORDED = tuple(_OF)
 """The names of the statistics that recordings have, in the order of their columns."""
 
 FITTING = "auto"
-"""The statistic that fits the kind of a tensor: of floats the rms, of whole numbers (tokens, indices) the last element,
-of booleans the share that is true.
+"""The statistic that fits the kind of a tensor.
+
+Floats take the rms, whole numbers (tokens, indices) the last element, booleans the share of true elements.
 """
 OVER_ITERATIONS = tuple(dict.fromkeys((FITTING, "mean", "rms", *_OVER_ITERATIONS)))
 """The names of those that stand for a tensor over iterations, in the order in which they are offered."""
@@ -155,7 +156,7 @@ Found = TypeVar("Found")
 Steps = Generator[None, None, Found]
 """A long computation, which yields after some milliseconds of work and returns what it found."""
 Column = list[int | float | None]
-"""One recorded statistic of many tensors."""
+"""A recorded statistic of many tensors."""
 
 
 def recorded_statistics(value: Any) -> dict[str, int | float | None]:
@@ -184,7 +185,7 @@ def recorded_columns(stack: Array) -> list[Column]:
 _REAL = (np.dtype(np.float32).char, np.dtype(np.float64).char)
 _FITTING = {"f": "rms", "i": "last", "u": "last", "b": "mean"}
 _HIDING = ("min", "max", "last")
-"""Those that may be finite where an element is not."""
+"""Statistics that may be finite although an element is not."""
 
 
 def number_of(value: Any, statistic: str = "rms") -> float | None:

@@ -1,4 +1,4 @@
-"""A tensor of which only statistics are known, as recordings have it, and what can be said of it all the same."""
+"""Describe a tensor by its recorded statistics alone, and answer questions from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REDUCTIONS = frozenset({"max", "min", "mean", "std"})
 """The functions of expressions whose results statistics have."""
 
 COUNTS = frozenset({"isnan", "isinf", "isfinite"})
-"""Those of which statistics say for how many elements they are true."""
+"""Functions for which statistics count the true elements."""
 
 PAIRS = frozenset({("max", "abs"), *((outer, inner) for outer in ("any", "all") for inner in COUNTS)})
 """Functions of functions that statistics answer: `any(isnan(x))`."""

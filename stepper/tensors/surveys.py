@@ -1,7 +1,8 @@
-"""Long computations on a tensor, in steps: statistics and histogram, a picture by the largest magnitude, a search.
+"""Survey a tensor in steps: statistics and histogram, a picture, a search.
 
-Each is a generator that yields after some milliseconds of work and returns what it found, so that whoever runs it may
-leave off for something more urgent and go on later, or forget it. No temporary is larger than some megabytes.
+The picture shows the largest magnitudes. Each survey is a generator that yields after some milliseconds of work and
+returns its result. So its caller may leave off for something more urgent and continue later, or drop the survey. No
+temporary is larger than some megabytes.
 """
 
 from __future__ import annotations

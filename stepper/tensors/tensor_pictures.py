@@ -25,7 +25,7 @@ LOW = 10.0
 WIDE = 50.0
 """How many times the median the full shade must be for a logarithmic scale."""
 OUTLIER = 4.0
-"""Of few numbers: how many times the second largest magnitude the largest must be to be clipped."""
+"""Few numbers: the largest is clipped if it is this many times the second largest magnitude."""
 _FAINTEST = 0.06
 _LOG_BEGIN = 0.15
 _SPAN = 1000.0
@@ -36,10 +36,10 @@ _MOST = 2**14
 
 
 class Form(Enum):
-    """How a value is drawn over the iterations.
+    """List how a value is drawn over the iterations.
 
-    WORDS: it is said; TRUTH: T and F; NUMBERS: whole numbers, or the words for them; BARS: one number a column;
-    PICTURE: a column of shades.
+    WORDS: as words; TRUTH: T and F; NUMBERS: whole numbers, or the words for them; BARS: one number a column; PICTURE:
+    a column of shades.
     """
 
     WORDS = auto()
@@ -61,10 +61,10 @@ class ScaleKind(StrEnum):
 
 
 class Scale(Record):
-    """The scale of a row: the ground is zero, a magnitude of `full` or more has the full shade.
+    """Hold the scale of a row: the ground is zero; magnitudes from `full` on have full shade.
 
-    Logarithmic shades begin at `low`, which is 0 where all numbers are. `signed`: some numbers are negative. `share` is
-    that of the numbers within the scale; 0 where there is no finite one.
+    Logarithmic shades begin at `low`, which is 0 if all numbers are 0. `signed`: some numbers are negative. `share` is
+    the share of the numbers within the scale; 0 without a finite number.
     """
 
     kind: ScaleKind
@@ -75,11 +75,10 @@ class Scale(Record):
 
 
 class BarScale(Record):
-    """The scale of bars: `low` is the lowest height, `high` and more the full one.
+    """Hold the scale of bars: `low` is the lowest height, `high` and more the full height.
 
-    `log`: logarithmic. Then `unit` is 0 where both ends are positive; else the scale is symmetric about zero, and
-    linear up to magnitudes of about `unit`. `share` is that of the numbers within the scale; 0 where there is no finite
-    one.
+    `log`: logarithmic. Then `unit` is 0 if both ends are positive; else the scale is symmetric about zero, and linear
+    up to magnitudes of about `unit`. `share` is the share of the numbers within the scale; 0 without a finite number.
     """
 
     low: float
@@ -183,7 +182,7 @@ def bar_scale(numbers: Array, *, may_be_log: bool = True) -> BarScale:
 
 
 def _one_of(finite: Array, end: float) -> float:
-    """Return the number of which an end is the logarithm and back, with what that rounds."""
+    """Return the number nearest to an end that a logarithm and its inverse have rounded."""
     with np.errstate(over="ignore"):
         return float(finite[np.abs(finite - end).argmin()])
 
@@ -212,11 +211,11 @@ def _from_symmetric(logarithms: Array, unit: float) -> Array:
 
 
 def _robust_range(numbers: Array) -> tuple[float, float]:
-    """Return the least and the largest number that are no outliers; of three numbers none is one.
+    """Return the least and the largest number that are no outliers.
 
-    A number is an outlier that is OUTLIER times as far from the other end as the number at the percentile FULL, of few
-    numbers as the one next to the end, which alone may be one. Of many both ends are measured without the outliers at
-    the other one.
+    Three numbers have no outlier. An outlier is OUTLIER times as far from the other end as the number at the percentile
+    FULL. With few numbers, the number next to the end replaces the percentile, and only the end may be an outlier. With
+    many numbers, both ends are measured without the outliers at the opposite end.
     """
     ordered = np.sort(numbers)
     last, is_many = ordered.size - 1, ordered.size > _FEW

@@ -54,8 +54,10 @@ COARSE = Tolerance(0.13, 0.05)
 
 
 class Tolerances(Record):
-    """Which tolerance holds for a value. `by_name` are those asked for: element types, types of operations, names of
-    layers; the name goes before the operation's type, that before the element type.
+    """Select the tolerance of a value; `by_name` are tolerances by name.
+
+    Names are element types, types of operations, and names of layers. A layer's name goes before the operation's type,
+    and the operation's type before the element type.
     """
 
     exact: bool = True

@@ -49,7 +49,7 @@ class _AfterOpenVINO:
 
 
 def _begin(settings: str) -> None:
-    """Begin the capture with this program as the application has it, else as it is where the command runs."""
+    """Begin the capture with the application's copy of this program, else the command's copy."""
     import json
 
     before, loaded, packages = list(sys.path), set(sys.modules), json.loads(settings)["packages"]

@@ -97,7 +97,7 @@ def _run(words: list[str], environment: dict[str, str], *, is_json: bool) -> int
 
 @contextlib.contextmanager
 def _handed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Hand on to the application what would end this program, which then has something to tell."""
+    """Forward ending signals to the application, so that this program can still report."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -120,7 +120,7 @@ def _after_interrupt(process: subprocess.Popen[bytes]) -> int:
 
 
 def _tell(options: Namespace, reports: list[ProcessReport], cases: list[Case], code: int) -> None:
-    """Tell it on stderr: stdout is that of the application."""
+    """Write the report to stderr, because stdout belongs to the application."""
     lines = [f"stepper: {text}" for text in dict.fromkeys(text for report in reports for text in report.troubles)]
     if not reports:
         lines.append(

@@ -45,7 +45,10 @@ _TIMES_OURS = 10.0
 
 
 def execute(options: Namespace) -> int:
-    """Report what is wrong, the gravest first. Return FINDING where something is as grave as --fail-on says."""
+    """Report what is wrong, most severe first.
+
+    Return FINDING if a finding reaches the level of --fail-on.
+    """
     _ensure_narrowing(options)
     asked = asked_rules(options, of_runs=True)
     found = list(lint(ir_of(options.model, options)))

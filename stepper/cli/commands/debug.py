@@ -120,7 +120,7 @@ def _run_script(name: str, interpreter: Interpreter, printer: _Printer, interrup
 
 
 def _run_init(interpreter: Interpreter) -> None:
-    """Carry out the user's start-up file, if there is one; what is wrong in it is said."""
+    """Run the user's start-up file, if there is one, and report its errors."""
     for problem in start_up(interpreter):
         say(problem, file=sys.stderr)
 
@@ -138,7 +138,7 @@ def _numbered(name: str) -> Iterator[tuple[int, str]]:
 def _listen(
     interpreter: Interpreter, printer: _Printer, interruptions: Interruptions, session: CommandLineSession
 ) -> int:
-    """Carry out the lines of a pipe, of which each error names its line; the code of the first one."""
+    """Run the lines of a pipe, naming the line in each error; return the first error code."""
     code = number = 0
     while not interpreter.session.ended:
         interruptions.check()

@@ -63,7 +63,7 @@ from stepper.terminal import say
 from stepper.wording import enumerated, excerpt
 
 _PACE = 1.2
-"""Seconds for which a picture that plays shows an iteration, unless it is said."""
+"""Default seconds per iteration of an animated figure."""
 
 
 def execute(options: Namespace) -> int:

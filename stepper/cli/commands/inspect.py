@@ -172,7 +172,7 @@ def _lacking(one: WithoutKernel) -> str:
 
 
 def _counted(operations: dict[str, int]) -> str:
-    """Return how many operations there are, of which types, and what else there is."""
+    """Return the number of operations by type, and what else there is."""
     count = sum(count for name, count in operations.items() if name not in NO_OPERATIONS)
     types = [f"{name} {count}" for name, count in operations.items() if name not in NO_OPERATIONS]
     others = [f"{name} {count}" for name, count in operations.items() if name in NO_OPERATIONS]

@@ -213,7 +213,7 @@ def _ensure_recorded(found: RecordedValue, selection: ValueSelection) -> None:
 
 
 def _write_array(selections: list[ValueSelection], options: Namespace, target: OutputFile) -> None:
-    """Write one array as it is read: the value of one moment, of several along a new first dimension."""
+    """Write one array while it is read; several moments are stacked along a new first dimension."""
     if options.stats or len(selections) != 1:
         names = ", ".join(selection.name for selection in selections[:5])
         what = "writes values, not statistics" if options.stats else f"writes one value, these are several: {names}"

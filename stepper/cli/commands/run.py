@@ -295,13 +295,13 @@ def drive(recorder: Recorder) -> None:
 
 
 def go_on_with(recorder: Recorder) -> str:
-    """Return how the run goes on from its file."""
+    """Return how to continue the run from its file."""
     return f"continue with: stepper run --resume {recorder.path}"
 
 
 @contextlib.contextmanager
 def interruptible(machine: Machine) -> Iterator[None]:
-    """Have Ctrl+C ask the machine to pause, once; after that it is what it was."""
+    """Make Ctrl+C pause the machine once; after that Ctrl+C has its previous meaning."""
 
     def pause(_number: int, _frame: FrameType | None) -> None:
         if PRESSES.is_another():

@@ -311,7 +311,7 @@ def _try_out(job: SweepJob, model: Model, inputs: Sequence[SweepInput]) -> None:
 
 
 def _standing_for(parameter: Layer) -> Array:
-    """Return an array in place of a value of an input, which nothing computes with, and which takes no memory."""
+    """Return a placeholder for an input; nothing computes with it, and it takes no memory."""
     dimensions = parameter_shape(parameter).dimensions or ()
     element_type = parameter_type(parameter) or F32
     return np.broadcast_to(np.zeros((), element_type.dtype), [one.least for one in dimensions])

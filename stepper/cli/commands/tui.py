@@ -79,7 +79,7 @@ def _open(options: Namespace, editors: RunPort | None) -> int:
     models = [model]
 
     def make(inputs: Mapping[int, Array]) -> Debugger:
-        """Return of the model as it was opened, later as it is on the disk."""
+        """Return a debugger of the model opened first; later calls read the disk again."""
         opened = models.pop() if models else opened_model(options)
         return _compared(debugger_on(opened, inputs, options), options)
 
@@ -91,7 +91,7 @@ def _open(options: Namespace, editors: RunPort | None) -> int:
         )
 
     def opened() -> Debugger:
-        """Return of the model as it is on the disk; of a session that there is, on its inputs and under its rules."""
+        """Return a debugger of the model on the disk, on its session's inputs and rules if any."""
         return _compared(debugger_of(options, kept=session_file.adopt(options)), options)
 
     return launch.open_application(

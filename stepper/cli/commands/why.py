@@ -1,4 +1,4 @@
-"""`stepper why MODEL ADDRESS`: why a value is what it is, and which elements it depends on; or where it goes."""
+"""Explain a value: `stepper why MODEL ADDRESS` lists the elements it depends on, or uses."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Faults that a run shows: one run, watched as the overview watches it, is held against rules of their own."""
+"""Find faults that a run shows: watch one run as the overview does, and apply its own rules."""

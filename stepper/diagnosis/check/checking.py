@@ -36,12 +36,14 @@ SECONDS = 60.0
 _ENDLESS = 2.0
 """Seconds where nothing can end a loop."""
 _MORE_RUNS = 1.5
-"""What a check may cost beside its run, as a share of that; and seconds that it may cost in any case."""
+"""Extra cost of a check as a share of the run's time, and the minimum in seconds."""
 _LEAST_SECONDS = 0.25
 _FOR_BIRTHS = 0.6
 _AFTER_A_PROBE = 0.05
-"""Of that the share for where NaN and Inf are born; where a probe found none as far as it came, what it takes to look
-at those that the values that are carried show later."""
+"""Share of that time for finding the first NaN and Inf.
+
+_AFTER_A_PROBE applies if a probe found none: it is the time for those that carried values show later.
+"""
 _MEMORY = 2**29
 DIFFERS = "differs-from-reference"
 _REFUSED = "reference-stops"
@@ -61,9 +63,9 @@ class CheckedRun(Record):
 
 
 def check_run(debugger: Debugger, *, seconds: float = SECONDS) -> CheckedRun:
-    """Run the model, bounded in time and memory, and return what the rules of runs find; the gravest first.
+    """Run the model within time and memory limits; return the findings, most severe first.
 
-    Where the run fails that is one of the findings. The debugger is moved to the end of what has run.
+    A failure of the run is one of the findings. The debugger moves to the end of the part that has run.
     """
     endless = min(_ENDLESS, seconds)
     begun = thread_time()
@@ -136,11 +138,11 @@ def ranked(findings: Iterable[Finding], *, last: str = "") -> tuple[Finding, ...
 def compared_finding(
     compare: Callable[[Rules | None], RunComparison], reference: str, *, was_asked: bool
 ) -> Finding | None:
-    """Return where a run parts from a reference, by its name; None where it does not.
+    """Return where a run diverges from the named reference; None if it does not.
 
-    `compare` runs both, under a rule book (None: as the user asks). What OpenVINO alone computes otherwise, so that
-    both agree under its rules, is a departure. Where nobody `was_asked` for it, what stops the reference is a note, and
-    a comparison that fails is none; else raises what `compare` does.
+    `compare` runs both, under a rule book (None: the user's rules). A difference that disappears under OpenVINO's rules
+    is a departure of OpenVINO. If the user did not ask for the reference (`was_asked`), an error of the reference is a
+    note and a failed comparison gives None; otherwise the errors of `compare` are raised.
     """
     try:
         compared = compare(None)
@@ -180,7 +182,7 @@ def unchanged_findings(model: str, unchanged: Iterable[tuple[str, str]]) -> Iter
 
 
 def comparison_finding(compared: RunComparison, reference: str) -> Finding | None:
-    """Return where a run parts from the reference that the user knows by this name; None where it does not."""
+    """Return where a run diverges from the reference of this name; None if it does not."""
     found = compared.verdict
     if found is None:
         return None

@@ -180,9 +180,9 @@ def index_held_back(run: RunSubject) -> RunFindings:
 
 @found_by
 def beyond_i32(run: RunSubject) -> RunFindings:
-    """Whole numbers that a wide type holds and the plugin's i32 does not: the first in the body of each loop.
+    """Find whole numbers that fit a wide type but not the plugin's i32: the first per loop body.
 
-    A note where the outputs are the same all the same, as of products of which only low bits are read.
+    The finding is a note if OpenVINO's outputs agree anyway, for example if only the low bits of a product are read.
     """
     for loop in run.loops():
         seen, subject = run.probed(loop), loop.subject

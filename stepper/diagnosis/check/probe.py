@@ -1,8 +1,8 @@
-"""One more run that looks at what the bodies of loops compute: gates, additions, differences, whole numbers.
+"""Observe gates, additions, differences and whole numbers of loop bodies in one more run.
 
-Values are looked at between two iterations, in some of them: the first and the last, and some between. A whole number
-is computed once more in f64, by the kernel of its operation where that has no short form; an element that is clearly
-beyond its type there has left it.
+The probe reads values between two iterations: after the first, the last, and some in between. It recomputes a whole
+number in f64, by the kernel of its operation if there is no short form. An element that is clearly beyond its type in
+f64 has overflowed.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ _EXACT: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "Multiply": operator.mul,
 }  # fmt: skip
 _OF_ONE = ("CumSum", "ReduceL1", "ReduceProd", "ReduceSum")
-"""Operations of which the first input alone holds the numbers; the others are axes."""
+"""Operations whose numbers come from the first input alone; the other inputs are axes."""
 _OF_ALL = ("Abs", "MatMul", "Negative", "Power")
 _DIVISIONS = ("Divide", "FloorMod", "Mod")
 
@@ -482,9 +482,11 @@ def probe_run(
     measures: bool = True,
     births: list[Birth] | None = None,
 ) -> Probe:
-    """Run a machine to its end, or to a deadline, and return what was seen; `measures`: of the operations.
+    """Run a machine to its end or a deadline and return the probe.
 
-    Where NaN and Inf are born is added to `births`, if that is given.
+    `measures`: also measure operations.
+
+    The first NaN and Inf are added to the list, if it is given.
     """
     watcher = None if births is None else births_watcher(machine, births)
     probe = Probe(loops, deadline, measures=measures, births=watcher)

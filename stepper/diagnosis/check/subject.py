@@ -54,7 +54,7 @@ class CarriedRow(NamedTuple):
 
 
 class RunOfLoop(NamedTuple):
-    """One run of a loop with what the file says of the loop."""
+    """Hold one run of a loop and the loop's definition in the file."""
 
     facts: LoopFacts
     activation: ActivationFacts
@@ -256,7 +256,7 @@ class RunSubject:
         return found if isinstance(found, np.ndarray) else None
 
     def chain_of(self, address: str, tick: int | None = None) -> Chain | None:
-        """Return where a value comes from, as it is at a tick (None: now); None where that cannot be told."""
+        """Return the origin of a value at a tick (None: now); None if it is unknown."""
         if not self._moves:
             return None
         with suppress(StepperError):
@@ -267,7 +267,7 @@ class RunSubject:
 
 
 def _another(value: Any) -> Array | None:
-    """Return other numbers of the same kind; None for a value of which there are none that surely fit."""
+    """Return other numbers of the same kind; None if no other numbers surely fit."""
     if not isinstance(value, np.ndarray) or not value.size or value.dtype.kind != "f" or not np.isfinite(value).all():
         return None
     wide = value.astype(np.float64)
@@ -302,10 +302,10 @@ class RunPlace(NamedTuple):
 
 
 class RunFinding(NamedTuple):
-    """A rule that is broken at a place; `severity` where it is another than that of the rule.
+    """Hold a place where a rule is broken; `severity` is set if it differs from the rule's.
 
-    Where the texts of the rule name {layer}, {parameter} or {result} they mean the layer of the place, unless the
-    details have another one.
+    In the texts of the rule, {layer}, {parameter} and {result} mean the layer of the place, unless the details define
+    them.
     """
 
     place: RunPlace

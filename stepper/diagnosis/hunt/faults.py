@@ -286,7 +286,10 @@ def _of_back_edges(body: DraftBody) -> Iterator[ModelFeature]:
 
 
 def _in_place_of(graph: DraftGraph, source: Source) -> Iterator[int]:
-    """Yield the Parameters whose memory a value may have: read as it is, or through views and what is done in place."""
+    """Yield the Parameters whose memory a value may share.
+
+    The value reads a Parameter directly, or through views and operations in place.
+    """
     waiting, done = [(source.layer, False)], set[tuple[int, bool]]()
     while waiting:
         key, through_view = waiting.pop()
@@ -400,7 +403,7 @@ _UNDEFINED = (
     ModelFeature.OPEN_STATE_HIDDEN,
     ModelFeature.PIECES_BESIDE_STRIDE,
 )
-"""What the specification leaves open, or the runtime should refuse."""
+"""Behaviour that the specification leaves open, or that the runtime should refuse."""
 
 FAULTS = json.decode(CATALOGUE.read_bytes(), type=tuple[RuntimeFault, ...])
 """The catalogue. The first whose signature fits is the name of a disagreement."""

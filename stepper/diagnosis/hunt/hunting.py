@@ -1,8 +1,8 @@
-"""`hunt`: random models against OpenVINO; what differs is made small, named, and kept once.
+"""Compare random models with OpenVINO (`hunt`); reduce, name and keep each difference once.
 
-Each core has a thread with a process of its own. A seed is built and tried there; where the outputs differ, the thread
-reduces the model. The smallest case of each known fault is kept, and that of each seed without a name, which is named
-again when the hunt goes on. Models depend on the seed and the profile alone.
+Each core has a thread with its own process. A seed is built and tried there; if the outputs differ, the thread reduces
+the model. `hunt` keeps the smallest case of each known fault and the case of each unnamed seed. When the hunt
+continues, it tries to name these cases again. Models depend on the seed and the profile alone.
 """
 
 from __future__ import annotations
@@ -349,11 +349,11 @@ def hunt(
     seconds: float | None = None,
     progress: Callable[[HuntProgress], object] | None = None,
 ) -> HuntReport:
-    """Try the seeds from one on, as many as `count` or as time allows, and leave out those that the folder has.
+    """Try seeds in order, up to `count` or the time limit; skip seeds that the folder has.
 
-    Seeds whose disagreement has no name yet are named again before, by today's catalogue; where the small model shows
-    nothing any more, the seed is tried again. Ctrl+C ends it (`is_interrupted`); the next call goes on from there.
-    Raises OutputError, and UsageError where the folder has a hunt of another profile or version.
+    First, `hunt` names the unnamed seeds again with the current catalogue. If the small model no longer shows the
+    fault, the seed is tried again. Ctrl+C ends the hunt (`is_interrupted`); the next call continues from there. Raises
+    OutputError, and UsageError if the folder has a hunt of another profile or version.
     """
     journal = Journal(folder, profile)
     try:

@@ -1,29 +1,33 @@
-"""Models with one or two loops, built from a seed: the same seed gives the same model everywhere.
+"""Build models with one or two loops from a seed, identical on every machine.
 
-What varies from seed to seed:
+Each seed varies:
 
 - TensorIterator and Loop, one after the other, and inside each other and If, three levels deep at most;
-- sliced inputs: any axis of ranks 1 to 4, strides of 1, 2 and 3 in both directions, slices left over at the end of the
-  axis, more slices than iterations (Loop), one outer value feeding several Parameters, slices of computed values;
-- invariant inputs, and states that back edges carry: free ones, running sums, counters, two states that change places
-  through a computing operation, one Result carried to two Parameters, states of LSTMCell, GRUCell and RNNCell, and
-  states that grow by a row in each iteration;
-- outputs: last values and concatenations in both orders, along any axis, of scalars, several of one Result, Results
-  that lead nowhere, the condition itself;
-- trip count: Const or Parameter, i32 or i64, scalar or [1], exact, beyond the stop, -1, computed in an outer body, or
-  measured by ShapeOf; no iteration at all, by trip count or by condition;
-- condition: Const or Parameter, always true, false at once, by the current iteration, by a counter, by a running
-  total, by flags from a sliced input, or carried;
+- sliced inputs: any axis of ranks 1 to 4, strides of 1, 2 and 3 in both directions, slices left over at the end;
+  more slices than iterations (Loop), one outer value feeding several Parameters, slices of computed values;
+- invariant inputs;
+- carried states: free states, running sums, counters, two states that swap through a computing operation;
+  one Result carried to two Parameters, states of LSTMCell, GRUCell and RNNCell, states that grow by a row each time;
+- outputs: last values and concatenations in both orders, along any axis, of scalars, several of one Result;
+  Results that lead nowhere, the condition itself;
+- trip count: Const or Parameter, i32 or i64, scalar or [1], exact, beyond the stop, -1, from an outer body;
+  measured by ShapeOf; zero iterations, by trip count or by condition;
+- condition: Const or Parameter, always true, false at once, by the current iteration, by a counter;
+  by a running total, by flags from a sliced input, or carried;
 - element types f32, f16, i32, i64, u8 and boolean; at times Parameters of dynamic shape.
 
-Magnitudes stay bounded, and no comparison hangs on rounding. What the runtime is known to compute wrongly is left out:
-Results that reach a Parameter's memory through operations in place, Softmax of a Parameter, TensorIterators whose
-slices are unused, loops with an unused output beside a used one of the same Result, constant unchanging inputs in
-front of the Parameter that counts iterations, undefined outputs of loops that do not run. Slices are drawn only in the
-shapes that the specification and the runtime read alike: the whole axis forwards or backwards, or an axis of which the
-last slices taken are left over.
+Magnitudes stay bounded, and no comparison depends on rounding. The generator leaves out these known errors of the
+runtime:
 
-Loops around one operation: on every element type, a layer of a network, or with quantised values.
+- Results that reach a Parameter's memory through operations in place; Softmax of a Parameter;
+- TensorIterators whose slices are unused; loops with an unused output beside a used output of the same Result;
+- constant invariant inputs in front of the Parameter that counts iterations;
+- undefined outputs of loops that do not run.
+
+Slices are drawn only in the shapes that the specification and the runtime read alike: the whole axis forwards or
+backwards, or an axis whose last slices are left over.
+
+Loops around one operation run on every element type, with a layer of a network, or with quantised values.
 """
 
 from __future__ import annotations
@@ -182,7 +186,7 @@ class _LoopDraft:
         return self.add(replace(self.body.parameter_for(initial), bound=bound), initial, None, role)
 
     def add_carried(self) -> None:
-        """One or two carried states in a random role."""
+        """Add one or two carried states in a random role."""
         rng = self.rng
         element_type = rng.choice(ALL_TYPES if rng.random() < 0.35 else ("f32",))
         shape, kind = random_shape(rng, rng.randint(0, 3)), rng.choice(tuple(GATES))
@@ -257,7 +261,7 @@ class _LoopDraft:
         self.outputs.append(_DrawnOutput(result, value, cut))
 
     def concatenation(self, value: Value) -> SliceChoice | None:
-        """Along which axis, in which order, the value can be concatenated as it is."""
+        """Return the axis and the order in which the value can be concatenated without a reshape."""
         longest = 1 if self.is_loop else 3
         fitting = [(axis, size) for axis, size in enumerate(value.shape or (1,)) if 0 < size <= longest]
         if not fitting:
@@ -390,7 +394,7 @@ class _LoopDraft:
 def _outputs_of(
     scope: GraphScope, node: Any, parents: Sequence[Value], bodies: Sequence[Sequence[Value]], *, computed: bool = True
 ) -> list[Value]:
-    """The outputs of a subgraph operation, of which each body gives these values."""
+    """Return the outputs of a subgraph operation whose bodies give these values."""
     found = []
     for k, values in enumerate(zip(*bodies, strict=True)):
         value = scope.value_of(node.output(k), max(one.bound for one in values), parents, computed=computed)
@@ -710,7 +714,7 @@ class _Weights:
 
 
 def _convolution(rng: random.Random, weights: _Weights, width: int) -> _Make:
-    """Of the rows as two channels of a line, or as one channel of a picture of two lines."""
+    """Convolve the rows as two channels of a line, or as one channel of an image with two lines."""
     is_flat, kind = rng.random() < 0.6, rng.choice(("plain", "plain", "grouped", "backprop"))
     kernel, channels, inner = rng.randint(1, 3), rng.randint(1, 4), _ROWS if is_flat else 1
     shape, size, strides = [1, _ROWS, width], [kernel], [rng.randint(1, 2)]
@@ -745,7 +749,7 @@ def _pooling(rng: random.Random, _weights: _Weights, width: int) -> _Make:
 
 
 def _recurrent(rng: random.Random, weights: _Weights, width: int) -> _Make:
-    """A cell on the rows and the state, or a sequence of which the rows are the steps."""
+    """Apply a cell to the rows and the state, or a sequence whose steps are the rows."""
     kind, is_cell = rng.choice(tuple(GATES)), rng.random() < 0.5
     direction, length = rng.choice(("forward", "reverse", "bidirectional")), rng.randint(1, _ROWS)
     options: dict[str, Any] = {"clip": rng.choice((0.0, 0.0, 0.7))}

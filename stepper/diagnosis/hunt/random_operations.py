@@ -27,11 +27,11 @@ ops: Any = opset13
 
 
 class Freedom(Record):
-    """Probabilities, each of something that a careful generator leaves out.
+    """Hold the probability of each feature that a careful generator leaves out.
 
-    `idle`: a loop keeps inputs, states and Results that nothing needs. `shared`: a Constant is read by several
-    operations. `in_place`: what a Parameter holds goes on without an operation that computes. `order`: Parameters
-    stand in any order. `slices`: parts overlap or leave gaps. `tied`: products share a matrix, plain or transposed.
+    `idle`: a loop keeps inputs, states and Results that nothing needs. `shared`: several operations read one Constant.
+    `in_place`: a Parameter's value passes on without an operation that computes. `order`: Parameters stand in any
+    order. `slices`: parts overlap or leave gaps. `tied`: products share a matrix, plain or transposed.
     """
 
     idle: float = 0.0
@@ -65,7 +65,7 @@ LARGEST_SIZE = 48
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """One output of a node with its shape (-1: known at run time only) and its bound.
+    """Hold an output of a node with its shape (-1: known at run time only) and its bound.
 
     `computed`: arithmetic stands between it and a Parameter. `coarse`: half precision has touched it. `roots`: the
     Parameters on which its elements depend.
@@ -134,9 +134,9 @@ _TOUCHING: Final[dict[str, tuple[Any, ...]]] = {
 
 
 class GraphScope:
-    """One graph under construction: the values so far, and the kinds of the loops and branches around it.
+    """Build one graph: keep its values so far and the kinds of loops and branches around it.
 
-    Without a path it is the model itself, whose data are Parameters, each with its array.
+    Without a path it is the model's own graph, whose inputs are Parameters, each with its array.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class GraphScope:
         return Value(output, shape, element_type, bound, computed, coarse, roots)
 
     def derive(self, make: Any, bound: float, *operands: Any, computed: bool = True, **attributes: Any) -> Value:
-        """The value that a function of the operands gives, of which some are values and some are plain."""
+        """Return the result of a function on operands, which are values or plain arguments."""
         node = make(*(one.output if isinstance(one, Value) else one for one in operands), **attributes)
         parents = [one for one in operands if isinstance(one, Value)]
         return self.value_of(node.output(0), bound, parents, computed=computed)
@@ -270,7 +270,7 @@ class GraphScope:
         return self.rng.choice(matching) if matching else None
 
     def partner(self, value: Value) -> Value:
-        """A second operand whose shape goes with that of `value`: another value or a Constant."""
+        """Return a second operand that broadcasts with `value`: another value or a Constant."""
         same = [v for v in self.values if v is not value and v.element_type == value.element_type]
         fits = [v for v in same if broadcasts_to(v.shape, value.shape) or broadcasts_to(value.shape, v.shape)]
         if fits and self.chance(0.65):
@@ -670,7 +670,7 @@ def _shape_of(scope: GraphScope, value: Value) -> None:
 
 @_kind(2, ALL_TYPES, lambda v: any(size > 1 for size in v.shape))
 def _split(scope: GraphScope, value: Value) -> None:
-    """Split into equal parts, of which two stay in use, or into two of any length."""
+    """Split a value into equal parts and keep two of them, or into two parts of any length."""
     axis = scope.rng.choice([axis for axis, size in enumerate(value.shape) if size > 1])
     size, kept = value.shape[axis], [0, 1]
     if scope.chance(0.5):

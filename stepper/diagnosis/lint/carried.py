@@ -190,7 +190,7 @@ def _could_carry(loop: LoopSubject, result: int, parameter: Layer) -> bool:
 
 
 def _fitting(loop: LoopSubject, result: int) -> list[Layer]:
-    """Return the Parameters that stay the same, of which a Result could be the next value."""
+    """Return the invariant Parameters whose next value a Result could be."""
     unchanging = (loop.inner.by_id[entry.parameter] for entry in loop.roles.invariant)
     return [one for one in unchanging if _could_carry(loop, result, one)]
 

@@ -45,7 +45,7 @@ def body_parameter_type(loop: LoopSubject) -> Hits:
 
 @found_by
 def body_parameter_shape(loop: LoopSubject) -> Hits:
-    """Parameters whose declared shape cannot be that of their input."""
+    """Find Parameters whose declared shape does not fit their input."""
     for entry in loop.roles.fed:
         outer, inner = loop.outer(entry).static, of_parameter(loop.inner.by_id[entry.parameter]).shape
         if outer is None or inner is None:
@@ -94,7 +94,7 @@ def operands_of_different_type(facts: LayerSubject) -> Hits:
 
 @found_in("TensorIterator", "Loop", "If")
 def declared_type_differs(facts: LayerSubject) -> Hits:
-    """Outputs of a loop that are declared as another type than that of their Result."""
+    """Find outputs of a loop whose declared type differs from the type of their Result."""
     for body in facts.layer.bodies:
         for entry in body.outputs:
             if entry.output is None or entry.output >= len(facts.layer.outputs):
@@ -174,7 +174,10 @@ def _fed(facts: LayerSubject, number: int) -> str:
 
 
 def _is_open_once(dims: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Return True if one dimension is open where the shape is 1, as that of joined pieces, and the others agree."""
+    """Return True if one dimension is open where `shape` has 1 and the others agree.
+
+    Joined pieces have such a dimension.
+    """
     apart = [(one, other) for one, other in zip(dims, shape, strict=True) if one != other]
     return apart == [(-1, 1)]
 
@@ -226,7 +229,7 @@ _OF_ONE = ("Abs", "Power", "Multiply", "Sqrt", *PASSING)
 
 @found_in("Subtract", "SquaredDifference")
 def each_with_each(facts: LayerSubject) -> Hits:
-    """Differences of a column and a row of which the mean or the sum is taken, as of a loss."""
+    """Find differences of a column and a row that are then averaged or summed, as in a loss."""
     column, row = facts.tensor(0).static, facts.tensor(1).static
     if column is None or row is None:
         return
@@ -355,7 +358,7 @@ _SIGMOIDS = ("Sigmoid", "HardSigmoid", "HSigmoid")
 _DEEPEST = 8
 _MOST_PAIRS = 64
 _MASKS = 1e4
-"""What is added before a softmax and is as large masks."""
+"""Magnitude from which on an addend before a softmax counts as a mask."""
 _MOST_ELEMENTS = 4096
 _LARGE_EPSILON = 0.05
 """Frameworks take 1e-12 to 1e-3 for what keeps a divisor from 0."""
@@ -586,7 +589,7 @@ def shares_are_not_one(facts: LayerSubject) -> Hits:
 
 @found_in("Exp", suspects=reads("Add", "ReduceSum"))
 def exponential_of_exponentials(facts: LayerSubject) -> Hits:
-    """Sums of exponentials of which the exponential is taken once more."""
+    """Find sums of exponentials that pass through another exponential."""
     total = facts.graph.maker(facts.layer)
     count = {"ReduceSum": 1, "Add": 2}.get(total.type, 0)
     if count and all(one.type == "Exp" for one in _makers(facts, total)[:count]):

@@ -39,7 +39,7 @@ _CAUSES = frozenset({
     "malformed-port",
     "unknown-operation",
 })  # fmt: skip
-"""What these are about is left out where the file is read in spite of its faults, so that others follow of them."""
+"""Rules whose faults drop an element when the file is read, so that other faults follow."""
 
 
 _FINDING = (carried, control, edges, operations, port_map, numbers, states, narrowing)
@@ -52,7 +52,9 @@ def rule_finders(scope: SubjectKind) -> Sequence[RuleFinder]:
 
 
 def lint(path: str | Path) -> tuple[Finding, ...]:
-    """Return what is wrong with an IR, the gravest first, then by line. Needs neither inputs nor the .bin.
+    """Return what is wrong with an IR, most severe first, then by line.
+
+    Needs no inputs and no .bin.
 
     Raises ModelError for a file that cannot be read at all.
     """

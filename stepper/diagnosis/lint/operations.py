@@ -1,6 +1,6 @@
-"""Rules of single operations: what they cannot compute, shapes, attributes, recurrent cells, values of Constants.
+"""Check single operations: inputs, shapes, attributes, recurrent cells, Constant values.
 
-Of what is declared in full the operation's own kernel is asked, on zeros, so that lint and a run say the same.
+If everything is declared in full, the rules run the operation's own kernel on zeros. So lint and a run agree.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def cut_off_at_f16(facts: LayerSubject) -> Hits:
 
 @found_in("FakeQuantize")
 def empty_quantisation_range(facts: LayerSubject) -> Hits:
-    """Constant ends of ranges of which the lower one is not below the higher one."""
+    """Find constant ranges whose lower end is not below the upper end."""
     for name, first in (("input", 1), ("output", 3)):
         low, high = facts.constant(first), facts.constant(first + 1)
         if low is None or high is None or not low.size or low.shape != high.shape or low.size > _MOST_POINTS:
@@ -248,7 +248,7 @@ def _is_to_come(version: str) -> bool:
 
 @found_in_kinds("Constant", "Parameter")
 def constant_without_type(facts: LayerSubject) -> Hits:
-    """Constants and Parameters of which the type or the shape stands at their port alone."""
+    """Find Constants and Parameters whose type or shape is declared at their port alone."""
     missing = [name for name in ("element_type", "shape") if name not in facts.layer.attributes]
     if missing and "value" not in facts.layer.attributes:
         yield facts.hit(missing=" and no ".join(missing))
@@ -300,7 +300,7 @@ def random_without_seed(facts: LayerSubject) -> Hits:
 _GATES: Final[Mapping[str, int]] = {
     f"{cell}{kind}": count for cell, count in (("LSTM", 3), ("GRU", 2), ("RNN", 1)) for kind in ("Cell", "Sequence")
 }
-"""How many activations each has; of LSTM and GRU the first is that of the gates."""
+"""Number of activations per cell; the first one of LSTM and GRU belongs to the gates."""
 _NOTHING_LEFT = 0.1
 
 
@@ -317,7 +317,7 @@ class _OperandSizes(NamedTuple):
 
 
 def _weights(facts: LayerSubject) -> list[_OperandSizes]:
-    """Return what a cell or a sequence must be given; nothing where that cannot be told."""
+    """Return the operand sizes that a cell or a sequence requires; empty if they are unknown."""
     kind = facts.layer.type.removesuffix("Cell").removesuffix("Sequence")
     is_sequence, hidden = facts.layer.type.endswith("Sequence"), integer_attribute(facts.layer, "hidden_size")
     first = 2 + (kind == "LSTM") + is_sequence
@@ -475,7 +475,7 @@ _CHANGING = ("Parameter", "ReadValue", "RandomUniform", "Multinomial")
 
 @found_by
 def output_is_constant(model: ModelSubject) -> Iterator[tuple[LayerSubject, RuleHit]]:
-    """Outputs that are the same in every run, of a model of which nothing reads an input."""
+    """Find outputs that are the same in every run, in a model with an unread input."""
     graph = model.model.graph
     unread = [f"'{one.name}'" for one in graph.parameters if not graph.readers[one.id]]
     if not unread:

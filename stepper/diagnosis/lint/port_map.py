@@ -559,7 +559,7 @@ def slice_range_outside(loop: LoopSubject) -> Hits:
 
 @found_by
 def two_iteration_counts(loop: LoopSubject) -> Hits:
-    """Bounds of which the size of an output is inferred otherwise than the number of slices."""
+    """Find bounds for which the inferred output size differs from the number of slices."""
     if loop.is_loop or not any(_joined(loop)):
         return
     for entry, slicing in _sliced(loop):

@@ -373,7 +373,7 @@ class BodySubject(LayerSubject):
     """A layer with a body: what is inside, and who reads it there."""
 
     index = 0
-    """Of the body among those of the layer."""
+    """Index of the body among the bodies of the layer."""
 
     @property
     def body(self) -> Body:
@@ -415,7 +415,7 @@ ELEMENTWISE = frozenset(FAMILIES["elementwise"] + FAMILIES["comparison"]) - {
     *("Select", "Xor"),
     *_OF_ONE,
 }
-"""Operations of two operands of one type, of which the smaller one is spread over the larger one."""
+"""Operations on two operands of one type; the smaller operand is broadcast."""
 _BROADCASTING = ELEMENTWISE | {
     *_OF_ONE,
     *("Convert", "Abs", "Negative", "Sqrt", "Exp", "Log", "Floor", "Ceiling", "Relu", "Sigmoid", "Tanh", "Clamp"),
@@ -442,7 +442,7 @@ class LoopSubject(BodySubject):
 
     @cached_property
     def roles(self) -> Roles:
-        """Which input plays which role; none of any where the iteration number has no fitting place."""
+        """Return the role of each input; no roles if the iteration number has no fitting place."""
         return Roles((), (), (), {}, (), ()) if self.role_error is not None else roles_of(self.layer)
 
     @cached_property

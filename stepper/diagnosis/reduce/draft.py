@@ -61,7 +61,7 @@ class DraftBody(Struct):
 
 
 class DraftLayer(Struct):
-    """A layer with the sources of its inputs; `value` is that of a Constant or of an input of the model."""
+    """Hold a layer with the sources of its inputs; Constants and model inputs have a `value`."""
 
     id: int
     name: str

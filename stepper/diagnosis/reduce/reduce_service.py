@@ -1,6 +1,6 @@
-"""The trials' side of their process: it runs a candidate with our engine, and with OpenVINO where that is asked for.
+"""Serve trials in another process: run a candidate here, and with OpenVINO if asked.
 
-Both run in one process, which is not that of the user: a crash or a hang ends a trial and nothing else.
+Both run in one process, apart from the user's process. So a crash or a hang ends a trial and nothing else.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The files of a reduction: the smallest model, its inputs, and what shows, tests and reports the fault.
+"""Write the files of a reduction: the smallest model, its inputs, and proof of the fault.
 
-model.xml, model.bin       the smallest model (and reference.xml, reference.bin, where it differs from another model)
-inputs.npz                 its inputs, by name
-expected.npz               the outputs as they should be, where they are too large for the script
-reproduce.py               prints expected and given; exit code 1 as long as the fault is there
-test_reduced.py            the same for pytest
-REPORT.md                  a report that can be filed
+model.xml, model.bin       the smallest model (and reference.xml, reference.bin, if it differs from another model);
+inputs.npz                 its inputs, by name;
+expected.npz               the expected outputs, if they are too large for the script;
+reproduce.py               prints expected and actual outputs; the exit code is 1 as long as the fault exists;
+test_reduced.py            the check of reproduce.py for pytest;
+REPORT.md                  a report that can be filed.
 """
 
 from __future__ import annotations

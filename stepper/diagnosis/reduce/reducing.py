@@ -132,9 +132,9 @@ class _OutOfTime(Exception):
 
 
 class _Side:
-    """One model of a pair, as a change meets it: addresses are those of the model that is reduced.
+    """Apply a change to one model of a pair; addresses belong to the model under reduction.
 
-    `done` are the layers that were changed, where a change is to several.
+    `done` are the changed layers, if a change affects several.
     """
 
     def __init__(
@@ -313,7 +313,7 @@ class _Reducer:
         return Pair(model, twin)
 
     def _value(self, address: LayerAddress, output: int) -> Array | None:
-        """Return a value for the model; that of the healthy twin, where there is one."""
+        """Return a value for the model: the healthy twin's value if there is a twin."""
         if self._pair.twin is not None:
             there = self._pair.model.counterpart(address, self._pair.twin)
             return self._twin_value(there, output)

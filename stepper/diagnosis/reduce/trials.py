@@ -76,12 +76,14 @@ class FaultKind(StrEnum):
 
 
 class FoundFault(Record):
-    """A fault as a trial finds it; `program` is what has it: stepper, OpenVINO, or the path of a reference.
+    """Hold a fault as a trial finds it.
 
-    `what` is the class of the error, the place in OpenVINO's sources that refuses, the signal, or which numbers differ;
-    `layer_type` that of the operation where it stops. `message` is for people. `ratio` is how many times the tolerance
-    is exceeded, most of all in the output of this index. `skips_a_loop`: a loop ran no iteration in our run. `is_seen`:
-    an output of the run that stops at a NaN or Inf is not finite, so that other programs show it.
+    `program` has the fault: stepper, OpenVINO, or the path of a reference.
+
+    `what` is the class of the error, the place in OpenVINO's sources that refuses, the signal, or the numbers that
+    differ. `layer_type` is the type of the operation where the run stops. `message` is for people. `ratio` is how many
+    times the tolerance is exceeded, most of all in the output of this index. `skips_a_loop`: a loop ran no iteration in
+    our run. `is_seen`: an output of the run that stops at a NaN or Inf is not finite, so that other programs show it.
     """
 
     kind: FaultKind

@@ -144,7 +144,7 @@ class FramePorts:
 
 
 _MOST_CLOSED = 4
-"""Loops drawn as boxes of which a figure says what begins and ends them."""
+"""Maximum number of loops drawn as boxes for which a figure explains start and end."""
 
 
 class DrawnBox(NamedTuple):
@@ -155,9 +155,9 @@ class DrawnBox(NamedTuple):
 
 
 class DrawnLevel(NamedTuple):
-    """A graph that is drawn, `inside` of these bodies; `cluster` is its frame ("": the page).
+    """Hold a drawn graph, `inside` these bodies; `cluster` is its frame ("": the page).
 
-    `opened` are the layers of which the bodies are drawn inside of a frame, by id.
+    `opened` are the layers by id whose bodies are drawn inside a frame.
     """
 
     inside: BodyPath

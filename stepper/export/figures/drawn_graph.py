@@ -1,9 +1,10 @@
-"""A graph of the model as it is drawn: what is folded into one box, the edges between boxes, back edges, short labels.
+"""Build the drawn graph: folded boxes, edges between boxes, back edges, short labels.
 
-Arithmetic on shapes, and accumulators, which only collect values, fold into one box. Boxes are known by the id of a
-layer (`DrawnNode.key`): their own, or that of the layer that stands for the folded ones.
+Arithmetic on shapes, and accumulators, which only collect values, fold into one box. A box is known by a layer id
+(`DrawnNode.key`): the id of its layer, or of the layer that stands for the folded layers.
 
-Operands of an operation are written as `Divide(·, 2)`, where `·` comes by wire and 2 is a constant."""
+Operands of an operation are written as `Divide(·, 2)`, where `·` comes by wire and 2 is a constant.
+"""
 
 from __future__ import annotations
 
@@ -73,9 +74,10 @@ def shape_groups(graph: Graph) -> tuple[LayerIds, ...]:
 
 
 def expressions(graph: Graph, taken: Set[int], most: int) -> tuple[LayerIds, ...]:
-    """Return the groups of two to `most` operations of which all but the last are read by one of the group alone.
+    """Return groups of two to `most` operations whose values stay inside, except for the last.
 
-    Layers with bodies and those that are `taken` are in none. A larger expression is in as few groups as possible.
+    Only one operation of the group reads each operation but the last. Layers with bodies and layers that are `taken`
+    are in no group. A larger expression is in as few groups as possible.
     """
     apart = {layer.id for layer in graph.layers if layer.type in NO_OPERATIONS or layer.bodies or layer.id in taken}
     inside: dict[int, list[int]] = {}  # by operation those that it alone reads
@@ -332,7 +334,7 @@ class ValueMark(NamedTuple):
 
 
 class ValueSummary(Record):
-    """One value: type and shape, statistics, all numbers where they are few.
+    """Summarise a value: type and shape, statistics, and all numbers if they are few.
 
     `marks` are its anomalies. `grid` has the cells of a thumbnail.
     """
@@ -426,11 +428,13 @@ def thumbnails(grids: Iterable[Grid | None]) -> list[Thumbnail | None]:
 
 
 class FoldingOptions(Record):
-    """Layers without boxes of their own: Constants (folded into their readers), shape arithmetic, accumulators.
+    """Select layers without own boxes: Constants, shape arithmetic, accumulators.
 
-    `hidden` are further operations (by id) of which only groups are drawn; Parameters and Results among them stay.
-    `unfolded` are layers whose groups are not folded. `expressions`: what one operation alone reads is in the box of
-    that, up to so many operations in each (0: none). `results`: Constants are folded into Results as well.
+    Constants are folded into their readers.
+
+    `hidden` are further operations (by id) that are drawn only as groups; Parameters and Results among them stay.
+    `unfolded` are layers whose groups are not folded. `expressions`: an operation with one reader is drawn in the box
+    of its reader, up to this number of operations per box (0: none). `results`: Constants are also folded into Results.
     """
 
     constants: bool = True

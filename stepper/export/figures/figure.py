@@ -206,14 +206,14 @@ class BodyEnds(Record):
 
 
 class FigureNode(Record):
-    """A box: its label, further lines, what is remarkable in it (`marks`), and in full what it is (`title`).
+    """Hold a box: its label, further lines, remarkable facts (`marks`) and its full `title`.
 
-    `name` is that of an operation whose label is its type, or a formula: `half` of `Divide(·, 2)`; `brief` the label
-    without the operands of a formula: `Divide`.
-    `idle`: it stands in a side of an If that did not run. `computed_by` are others who compute what is in it.
-    `role` is that of a Parameter or Result that is drawn in a way of its own, `state` that beside another run.
-    `place` is that in an iteration of a run, `site` that among bodies that are drawn inside of each other. `joins`:
-    its lines say of pieces of an output of which iteration they are.
+    `name` is the name of an operation whose label is its type or a formula: `half` for `Divide(·, 2)`. `brief` is the
+    label without the operands of a formula: `Divide`. `idle`: the box stands in a side of an If that did not run.
+    `computed_by` names other backends that compute its content. `role` is the role of a Parameter or Result that is
+    drawn in its own way. `state` compares the box with another run. `place` is its position in an iteration of a run,
+    `site` its position among bodies drawn inside each other. `joins`: its lines name the iterations of an output's
+    pieces.
     """
 
     id: str
@@ -244,12 +244,11 @@ class FigureNode(Record):
 
 
 class FigureEdge(Record):
-    """From a node to a node (or to a cluster as a whole); `output` tells tensors of one source apart.
+    """Connect a node to a node or a whole cluster; `output` distinguishes tensors of one source.
 
-    `body` is what an edge to or from an iteration is of; `details` say how a port cuts or joins, and of a back edge
-    without effect why it has none. `enters` is
-    the input of the frame whose rim it goes through to its target, `leaves` the output of the one around its source;
-    -1: none.
+    `body` is the body of an edge to or from an iteration. `details` describe how a port slices or joins, or why a back
+    edge has no effect. `enters` is the input of the frame whose rim the edge crosses to its target; `leaves` is the
+    output of the frame around its source; -1: none.
     """
 
     source: str
@@ -276,12 +275,12 @@ class FramePort(Record):
 
 
 class Cluster(Record):
-    """A body, a side of an If or an iteration, drawn as a frame round its nodes; `parent` is "" at the top.
+    """Hold a body, a side of an If or an iteration, drawn as a frame around its nodes.
 
-    `idle`: a side of an If that did not run, or a loop without an iteration. `state` is that of its outputs, PARTS
-    where two runs part inside of it. `ports` are those on its rim. `level`: how many frames are around it. `place` is
-    that in an iteration of a run, `site` that among bodies that are drawn inside of each other. `shows` is the body of
-    a loop, or the side of an If, that it is around.
+    `parent` is "" at the top. `idle`: a side of an If that did not run, or a loop without an iteration. `state` is the
+    state of its outputs, PARTS if two runs diverge inside it. `ports` are the ports on its rim. `level` is the number
+    of frames around it. `place` is its position in an iteration of a run, `site` its position among bodies drawn inside
+    each other. `shows` is the body of a loop, or the side of an If, that it frames.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Formulas of a body, and sentences on when a loop starts, what it goes on for, and how many iterations there are."""
+"""Write a body as formulas, and describe a loop's start, end and iteration count."""
 
 from __future__ import annotations
 
@@ -126,17 +126,17 @@ def _is_real(kind: ElementType | None) -> bool:
 
 
 MOST_OPERATIONS = 16
-"""Operations of a body of which a formula is written; a longer one explains nothing."""
+"""Most operations of a body written as a formula; a longer formula explains nothing."""
 MOST_EQUATIONS = 6
 _LONGEST_EQUATION = 110
 _LONGEST_NAME = 20
 
 
 def equations(model: Model, layer: Layer) -> tuple[str, ...]:
-    """Return the body of a loop as equations, its carried values and outputs with the iteration t as index.
+    """Return the body of a loop as equations.
 
-    `goes on while ...` is the last one, where the condition is computed. None of a body that is too large, or that has
-    names that are not told apart.
+    The iteration t is the index of carried values and outputs. The last equation gives the condition as a `while`
+    clause, if the body computes it. Returns no equations for a body that is too large, or whose names are ambiguous.
     """
     graph = layer.bodies[0].graph
     if sum(not keeps_its_numbers(one) for one in graph.operations) > MOST_OPERATIONS:
@@ -358,7 +358,10 @@ def condition_text(model: Model, graph: Graph, layer: Layer) -> str:
 
 
 def _term(model: Model, graph: Graph, layer: Layer, depth: int) -> Term:
-    """Return what a layer gives: what it compares, or its name; arithmetic that only a converter has named as it is."""
+    """Return what a layer gives: its comparison, or its name.
+
+    Arithmetic whose name comes from a converter is written as a formula.
+    """
     if layer.type == "Constant":
         return number(constant_symbol(model, layer))
     is_written = layer.type in _LOGICAL or (layer.type in _CONDITIONS_ARITHMETIC and is_automatic(layer))
@@ -386,9 +389,10 @@ NO_LIMIT = 2**63 - 1
 
 
 def loop_facts(model: Model, outer: Graph, layer: Layer, limit: ConditionLimit | None = None) -> tuple[str, ...]:
-    """Return what begins and ends a loop of a graph, a line each, as far as the file says; of an If its condition.
+    """Return a line for each fact that starts or ends a loop, as far as the file says.
 
-    Then what its back edges do not, and where the rule books differ. `limit` is that of its condition.
+    For an If, return its condition. Further lines describe back edges without effect and differences of the rule books.
+    `limit` is the limit of the loop's condition.
     """
     if not layer.is_loop:
         found = control(model, outer, layer)
@@ -401,7 +405,7 @@ def loop_facts(model: Model, outer: Graph, layer: Layer, limit: ConditionLimit |
 
 
 def loop_course(model: Model, outer: Graph, layer: Layer, limit: ConditionLimit | None = None) -> list[str]:
-    """Return what begins and ends a loop of a graph, a line each; `limit` is that of its condition."""
+    """Return a line for each fact that starts or ends a loop; `limit` is its condition's limit."""
     found = control(model, outer, layer)
     if layer.type == "TensorIterator":
         ports = found.slices_of

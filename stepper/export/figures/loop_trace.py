@@ -1,4 +1,4 @@
-"""One run of one loop, kept for a figure or a table: only the iterations that are to be shown stay in memory."""
+"""Trace one run of one loop for a figure or table; only shown iterations stay in memory."""
 
 from __future__ import annotations
 
@@ -104,7 +104,10 @@ class BranchValues(Record):
 
 
 class InnerActivations(Struct):
-    """`sides` are the sides that ran, `loops` how many iterations a loop did, while one iteration goes on."""
+    """Count inner activations of the current iteration.
+
+    `sides` are the sides that ran; `loops` are the iterations of each loop.
+    """
 
     sides: dict[BodyPath, BranchValues] = {}
     loops: dict[BodyPath, int] = {}
@@ -158,9 +161,10 @@ Summaries = Mapping[tuple[int, int], ValueSummary]
 
 
 class IterationTrace(Record):
-    """One iteration: its values, slices by Parameter id, what the condition Result was (None: the loop has none).
+    """Hold an iteration: its values, slices by Parameter id, and the condition.
 
-    `sides` are the values of the sides of Ifs that ran, `loops` the iterations of inner loops.
+    The condition is None if the loop has none. `sides` are the values of the sides of Ifs that ran, `loops` the
+    iterations of inner loops.
     """
 
     number: int
@@ -181,15 +185,14 @@ class ControlInput(Record):
 
 
 class LoopTrace(Record):
-    """One activation of a loop: how many iterations it ran, those kept, and what its last moment shows.
+    """Hold one activation of a loop: its iteration count, kept iterations, and last state.
 
-    `file` is that of the model. `view` is what the debugger shows of the loop after its last iteration (None: it ran
-    none); `around` are the iterations of the loops around it. `ended` says in a sentence why it ended, or where the run
-    `failed`. `controls` are trip count and initial condition where something is connected. `condition_limit` is what
-    its condition implies.
-    Of a run without iterations `came` and `left` are what its inputs and outputs were, by index. `verdict` is that of
-    the condition that ended it, or kept it from beginning, `decided` the same in words. `reason` is the end in few
-    words.
+    `file` is the file of the model. `view` is the debugger's view of the loop after its last iteration (None: it ran
+    none). `around` are the iterations of the loops around it. `ended` says in a sentence why it ended, or where the run
+    `failed`. `controls` are trip count and initial condition if they are connected. `condition_limit` is the limit that
+    its condition implies. For a run without iterations, `came` and `left` are its inputs and outputs by index.
+    `verdict` is the verdict of the condition that ended the loop or kept it from beginning; `decided` is this verdict
+    in words. `reason` is the end in few words.
     """
 
     loop: LoopPath
@@ -227,7 +230,7 @@ class LoopTrace(Record):
 
 
 class _Raw(Record):
-    """An iteration of which it is open whether it is shown: references to its values and to those before."""
+    """Hold an iteration that may be shown later: references to its values and earlier values."""
 
     number: int
     frame_values: list[Any]

@@ -1,8 +1,8 @@
-"""Layouts of whole figures: graphs in ranks, iterations below each other, port maps as lists.
+"""Lay out whole figures: graphs in ranks, iterations below each other, port maps as lists.
 
-Of an unrolled trace one iteration is laid out once, repeated downwards, and joined by wires in between. Outer inputs
-stand above, outputs below. What leads past iterations runs in buses: slices on the left, pieces of concatenated outputs
-on the right.
+For an unrolled trace, one iteration is laid out once, repeated downwards, and joined by wires. Outer inputs stand
+above, outputs below. Wires that pass iterations run in buses: slices on the left, pieces of concatenated outputs on the
+right.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Figures on a grid of cells: their shapes, and nested graphs with each cluster as one box among those around it.
+"""Lay out figures on a grid of cells: shapes, and nested graphs as boxes in outer graphs.
 
-A frame has wires through ports on its rim, back edges round its sides, end marks, and its title. Its rows from above:
-names of ports, the rim, the wire to the mark of a trip count, the title, a channel in which wires from ports and back
-edges turn, the content, such a channel again, the wire to the mark of the condition, the rim, names."""
+A frame has wires through ports on its rim, back edges round its sides, end marks, and a title. Its rows from above are:
+names of ports; the rim; the wire to the mark of a trip count; the title; a channel in which wires from ports and back
+edges turn; the content; another such channel; the wire to the mark of the condition; the rim; names.
+"""
 
 from __future__ import annotations
 

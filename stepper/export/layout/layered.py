@@ -1,11 +1,12 @@
-"""Layered graph drawing (Sugiyama's framework) on a grid of character cells: orthogonal edges, linear time.
+"""Draw layered graphs (Sugiyama) on character cells: orthogonal edges, linear time.
 
-Our own, since Graphviz is a program that may be absent, writes other bytes in each version, and knows no cells of a
-terminal. Four steps: ranking, ordering (crossing minimisation), coordinates, routing. The edges from one
-output of a node are one wire, which shares a trunk, so a wide fan-out costs one cell a rank.
+This is an own implementation, because Graphviz may be absent, writes other bytes in each version, and has no terminal
+cells. It has four steps: ranking, ordering (crossing minimisation), coordinates, routing. The edges from one output of
+a node are one wire, which shares a trunk, so a wide fan-out costs one cell a rank.
 
-Invariants: boxes lie apart, no wire runs through a box, a cell belongs to one wire or to two that cross at right
-angles, each edge ends in an arrow head in the cell above its target's box. x grows to the right and y downwards.
+The layout keeps these invariants: boxes lie apart; no wire runs through a box; a cell belongs to one wire, or to two
+wires that cross at right angles; each edge ends in an arrow head in the cell above its target's box. x grows to the
+right and y downwards.
 """
 
 from __future__ import annotations
@@ -102,9 +103,10 @@ class LayeredLayout(Record):
 
 
 class Lane(Record):
-    """The way of one back edge: down from the tail, along row `below`, up `column`, back along row `above`.
+    """Hold the path of a back edge.
 
-    `index` is that of the back edge in the list that was given.
+    The path goes down from the tail, along row `below`, up `column`, and back along row `above`. `index` is the index
+    of the back edge in the given list.
     """
 
     index: int
@@ -758,7 +760,7 @@ def split_ranks(
     passing: set[Tensor] = set()
 
     def fitting(left: Sequence[int]) -> list[int]:
-        """Return those of a rank that are taken next: the first ones, of which as few wires as possible pass by."""
+        """Return the next nodes of a rank: the first ones that let the fewest wires pass by."""
         row: list[int] = []
         ends: Counter[Tensor] = Counter()
         used = len(passing) * (1 + gap)

@@ -1,12 +1,12 @@
-"""A whole model as readable numpy code: the loops of the model are Python loops, each operation is a statement.
+"""Write a model as readable numpy code: Python loops, and a statement for each operation.
 
     code = numpy_code(model)
     Path("model.py").write_text(code.text)             # np.savez("model.npz", **code.constants) beside it, if not empty
 
-The file has one function, `python model.py inputs.npz outputs.npz` calls it. It follows the specification's rules, as
-`stepper run` does by default, and needs numpy alone as long as it calls none of this product's kernels.
+The file has one function; `python model.py inputs.npz outputs.npz` calls it. It follows the specification's rules, as
+`stepper run` does by default. It needs numpy alone unless it calls a kernel of this product.
 
-One graph as statements: an assignment for each operation, in the order in which the machine runs them.
+A graph becomes an assignment for each operation, in the order in which the machine runs them.
 """
 
 from __future__ import annotations
@@ -118,7 +118,10 @@ class FunctionWriter:
 
 
 class GraphWriter:
-    """One graph within the function: what its values are called. `presets` are names that values are to get."""
+    """Write one graph within the function and name its values.
+
+    `presets` are names that values must get.
+    """
 
     def __init__(self, writer: FunctionWriter, program: Program) -> None:
         self.writer, self.program = writer, program
@@ -133,7 +136,7 @@ class GraphWriter:
     # --- values --------------------------------------------------------------------------------------------------
 
     def bind_name(self, slot: int, name: str, like: CodeValue | None = None) -> None:
-        """Set the variable of a slot; its type is that of another operand, else as declared."""
+        """Set the variable of a slot; `like` gives its type, else the declared type applies."""
         operand = self.declared(slot)
         operand.expression = Term(name)
         if like is not None and like.dtype is not None:
@@ -258,7 +261,7 @@ class GraphWriter:
         return name
 
     def _waits(self, operation: Operation, emitted: Term | str) -> bool:
-        """True if the formula is to become part of that of its only reader, instead of a variable."""
+        """Return True if the formula becomes part of its only reader's, instead of a variable."""
         (slot, *more), layer, text = operation.outputs, operation.layer, str(emitted)
         if more or slot in self.presets or self._uses[slot] != 1 or slot in self._results or text.isidentifier():
             return False
@@ -399,7 +402,7 @@ def write_loop(outer: GraphWriter, operation: Operation) -> None:
 
 
 class _Loop:
-    """One loop while its code is written."""
+    """Write the code of one loop."""
 
     def __init__(self, outer: GraphWriter, operation: Operation) -> None:
         (plan,) = operation.plans
@@ -411,11 +414,11 @@ class _Loop:
         self.iteration = "_"
         self.extents: dict[str, str] = {}
         self.variables: dict[int, str] = {}
-        """Of each Parameter that a back edge renews, its variable."""
+        """Variable of each Parameter that a back edge renews."""
         self.pieces: dict[int, str] = {}
         self.output_names: dict[int, str] = {}
         self.kept: dict[int, str] = {}
-        """Of a last-value output that no back edge carries, its variable."""
+        """Variable of each last-value output that no back edge carries."""
         self.going = ""
 
     def write(self) -> None:
@@ -833,7 +836,7 @@ def _found(compiled: CompiledModel, wanted: str) -> tuple[Program, Operation]:
 
 
 class _Argument(Record):
-    """An argument of the function: its name, that of its array in the .npz, its type, and what a comment says of it."""
+    """Hold an argument: its name, the name of its array in the .npz, its type, and its comment."""
 
     name: str
     array: str
@@ -842,7 +845,7 @@ class _Argument(Record):
 
 
 class _File:
-    """One file under construction."""
+    """Build one file."""
 
     def __init__(self, compiled: CompiledModel) -> None:
         self.compiled, self.model = compiled, compiled.model

@@ -180,10 +180,10 @@ DType = np.dtype[Any]
 
 
 class CodeValue(Struct):
-    """A value of the model in the code. `expression` is a variable's name or, of one used once, a whole formula.
+    """Hold a value in the code; `expression` is a variable's name, or a formula used once.
 
-    `value` is that of a constant, which has an expression only once something needs it as a tensor. `dtype` and `dims`
-    are as the file declares them (dims empty: a scalar, or nothing is known).
+    `value` is the value of a constant, which gets an expression only when something needs it as a tensor. `dtype` and
+    `dims` are as the file declares them (dims empty: a scalar, or nothing is known).
     """
 
     expression: Term | None = None
@@ -197,7 +197,7 @@ class CodeValue(Struct):
 
 
 class EmitContext(Struct):
-    """One operation whose code is wanted. `embed` and `name` write what must come before it."""
+    """Hold an operation whose code is wanted. `embed` and `name` write the statements before it."""
 
     layer: Layer
     operands: list[CodeValue | None]
@@ -210,7 +210,7 @@ class EmitContext(Struct):
     lines: list[str] = []
     """Statements before the one that gives the outputs."""
     results: list[str] = []
-    """Of an operation with several outputs each of them."""
+    """Outputs of an operation with several outputs."""
 
     def __len__(self) -> int:
         return len(self.operands)
@@ -532,7 +532,7 @@ _BINARY: Final[tuple[tuple[_Accepts, str], ...]] = (
     (lambda dtype: dtype == _BOOLEAN, "LogicalAnd & LogicalOr | LogicalXor ^"),
     (is_of_numpy, "BitwiseAnd & BitwiseOr | BitwiseXor ^"),
 )
-"""Which element types an operation is of, and operations with their operators or functions."""
+"""Predicates on element types, and operations with their operators or functions."""
 _OF_REALS = """
     Floor floor Ceiling ceil Sqrt sqrt Exp exp Log log Sin sin Cos cos Tan tan Asin arcsin Acos arccos Atan arctan
     Sinh sinh Cosh cosh Tanh tanh Asinh arcsinh Acosh arccosh Atanh arctanh IsNaN isnan IsFinite isfinite
@@ -908,7 +908,7 @@ def kernel_call(context: EmitContext, kernel: Kernel, *state: str) -> str:
 
 
 def outputs_given(kernel: Kernel) -> int | None:
-    """Return the number of outputs of the kernel; None where it is that of the layer."""
+    """Return the kernel's number of outputs; None if the layer decides it."""
     hint = typing.get_type_hints(kernel.function)["return"]
     parts = typing.get_args(hint)
     return None if Ellipsis in parts or typing.get_origin(hint) is not tuple else len(parts)

@@ -90,7 +90,7 @@ def _check_width(wide: float, request: FigureRequest) -> None:
 
 
 def svg(drawing: PageDrawing, theme: Theme = Theme.AUTO, width: int | None = None) -> str:
-    """Return a drawing as SVG text; `width` is that of the page in pixels (None: its own).
+    """Return a drawing as SVG text; `width` is the page width in pixels (None: its own).
 
     Ids and the class that scopes its styles begin with a name that follows from the content, so that several figures
     can stand in one page.
@@ -223,7 +223,10 @@ def leaves(shapes: Iterable[Shape], groups: str = "") -> Iterator[tuple[Rectangl
 
 
 def points_of(drawing: PageDrawing, width: int | None) -> float:
-    """Return how many points a unit of a drawing is on a page of a width in pixels (None: as wide as it is)."""
+    """Return the points per unit of a drawing on a page.
+
+    `width` is the width of the page in pixels (None: the drawing's width).
+    """
     wide = drawing.width * drawing.points / POINTS
     return drawing.points * (1.0 if width is None else min(1.0, width / wide))
 

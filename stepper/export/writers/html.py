@@ -1,6 +1,7 @@
-"""A single HTML file with the iterations of a run: no network, no library, nothing from the model run.
+"""Write a single HTML file with the iterations of a run, without network or library.
 
-What iterations share is in it once. Without scripts it shows the whole run, and the body in its last iteration.
+The file runs nothing from the model. It stores content that iterations share once. Without scripts it shows the whole
+run, and the body in its last iteration.
 """
 
 from __future__ import annotations

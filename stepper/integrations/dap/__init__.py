@@ -1,10 +1,12 @@
-"""The Debug Adapter Protocol, as VS Code, Neovim, Emacs and other clients speak it: a run of a model as a program.
+"""Speak the Debug Adapter Protocol with VS Code, Neovim, Emacs and other clients.
 
     bytes --framing--> a message --messages--> a request --adapter--> Debugger, Interpreter, check
 
-The source is the listing of the model, a stack frame is a level of loops, its variables are the values there.
+The protocol shows a run of a model as a program. The source is the listing of the model, a stack frame is a level of
+loops, its variables are the values there.
 
-An application and an editor that joins its run, as they know each other. An application loads no more than this.
+This file defines how an application and an editor that joins its run know each other. An application imports no more
+than this.
 """
 
 from __future__ import annotations

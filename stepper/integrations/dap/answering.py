@@ -92,7 +92,7 @@ _CAN = """
     CompletionsRequest SetVariable SetExpression ReadMemoryRequest LoadedSourcesRequest TerminateRequest
     CancelRequest
 """
-"""What is supported, by the names of the protocol."""
+"""Supported features, by the names of the protocol."""
 
 
 @request("initialize", arguments=InitializeArguments, needs_run=False)

@@ -1,7 +1,8 @@
-"""Breakpoints of a client: it sends all of a kind each time, and those that it had before keep what they have counted.
+"""Manage the breakpoints of a client: the client sends all of a kind each time.
 
-What is wrong with one is its message, and the others hold. Each is a breakpoint of the debugger: on a line at the
-operation listed there, by name or for an exception as `break` takes it, on a value `changes X` or `new X`.
+Breakpoints that the client had before keep their counts. A faulty breakpoint gets its error as its message, and the
+others stay active. Each is a breakpoint of the debugger: on a line it stops at the operation listed there; by name or
+for an exception it works as in `break`; on a value it is `changes X` or `new X`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ FINDINGS = "check"
 USUAL = ("nan",)
 
 _MODEL_LINES = "breakpoint in the model"
-"""The kind of breakpoints on lines of the .xml; their reason is that of LINES."""
+"""Kind of breakpoints on lines of the .xml; they report the reason LINES."""
 _REASONS = {FINDINGS: EXCEPTIONS, _MODEL_LINES: LINES}
 
 _OF_VALUES = ("changes", "new")
@@ -69,13 +70,16 @@ class ClientBreakpoints:
         self._debugger, self._listing, self._source = debugger, listing, source
         self._set: dict[str, dict[BreakDescription, int]] = {}
         self._own: set[int] = set()
-        """Those that were not there before the client wanted them."""
+        """Numbers of breakpoints that did not exist before the client set them."""
         self._found: dict[BreakDescription, Finding] = {}
         self._seen: set[int] = set()
         """Numbers of those that the client has been told of, or need not be."""
 
     def kind_of(self, number: int) -> str:
-        """Return of which kind the breakpoint with this number is; one that no client has set is as one on a line."""
+        """Return the kind of the breakpoint with this number.
+
+        A breakpoint that no client has set counts as a breakpoint on a line.
+        """
         found = next((kind for kind, known in self._set.items() if number in known.values()), LINES)
         return _REASONS.get(found, found)
 
@@ -144,7 +148,7 @@ class ClientBreakpoints:
     # --- setting -------------------------------------------------------------------------------------------------
 
     def set_lines(self, wanted: Sequence[LineBreakpoint], offset: int) -> list[ShownBreakpoint]:
-        """Set the breakpoints on lines; `offset` is what a client's lines lack to ours."""
+        """Set the breakpoints on lines; `offset` is added to the client's line numbers."""
 
         def made(one: LineBreakpoint) -> _Wanted:
             return lambda: self._on_line(one, one.line + offset)

@@ -1,9 +1,10 @@
-"""The adapter on streams, or on a port of this machine: a thread reads, this one works, one client at a time.
+"""Run the adapter on streams or on a local port: one thread reads, this thread works.
 
-The adapter: a message in, messages out. Whatever comes in is answered, and nothing that comes in ends it.
+The server serves one client at a time. The adapter takes a message and sends messages. It answers every message, and no
+message ends it.
 
-`hear` is for the thread that reads: what must not wait for a movement under way acts at once. `handle` is for the one
-that works: it answers in the order in which messages came.
+`hear` is for the reading thread: requests that must not wait for the current movement act at once. `handle` is for the
+working thread: it answers messages in the order in which they came.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _INTERRUPTING = frozenset({
     "source",
     "breakpointLocations",
 })  # fmt: skip
-"""Requests that a movement to the next stop is interrupted for; it goes on when they are answered."""
+"""Requests that interrupt a movement to the next stop; it continues after their answers."""
 
 
 _QUIET = frozenset({
@@ -125,7 +126,10 @@ class Adapter:
         self._stop_movement()
 
     def leave(self) -> None:
-        """The client leaves: a movement of its own ends at once, one of an application that shows the run goes on."""
+        """Handle the client's departure.
+
+        A movement of the client ends at once; a movement of an application that shows the run continues.
+        """
         self.is_leaving = True
         self._paused_to = self._heard
         if not self.session.is_shared or self.session.is_moving:
@@ -168,7 +172,7 @@ class Adapter:
             session.tell_breakpoints()
 
     def refuse(self, content: bytes, text: str) -> None:
-        """Answer a message that is not carried out with the reason for that, in place of `handle`."""
+        """Answer a message with the reason why it is not carried out, instead of `handle`."""
         self._handled += 1
         if (request := decoded(content, Request)) is None:
             self.session.say(text, "stderr")
@@ -177,7 +181,7 @@ class Adapter:
 
     @property
     def is_suspended(self) -> bool:
-        """True if there is a movement that was interrupted, with which `resume` goes on."""
+        """Return True if a movement was interrupted; `resume` continues it."""
         return self.session.suspended is not None
 
     def resume(self) -> None:
@@ -243,7 +247,10 @@ class BadArguments(StepperError):
 
 
 class RunElsewhere(Record):
-    """An application on another port that has the run; `greeting` and `attaching` are what it is told first."""
+    """Identify an application on another port that has the run.
+
+    `greeting` and `attaching` are the first messages to the application.
+    """
 
     port: int
     greeting: bytes
@@ -282,7 +289,7 @@ def refusal(content: bytes, text: str) -> bytes | None:
 _MOST_WAITING = 64
 """Messages that are read before those before are answered."""
 _MOST_TOLD = 20
-"""Faults of a stream that its client is told."""
+"""Number of stream faults that the client hears of."""
 _MOST_WAITING_CLIENTS = 8
 _LEAVING_SECONDS = 1.0
 """Seconds that a session may take to end where the next client is there already."""
@@ -454,7 +461,10 @@ def _hang_up(one: socket.socket) -> None:
 
 
 def serve_port(port: int, open_run: OpenRun, listening: Callable[[ClientPort], None]) -> None:
-    """Serve clients until the program is interrupted; `listening` is told where. UsageError for a taken port."""
+    """Serve clients until the program is interrupted; call `listening` with the port.
+
+    Raises UsageError for a taken port.
+    """
     door = ClientPort(port)
     try:
         listening(door)
@@ -529,9 +539,9 @@ class _Said(Record):
 def relay(
     adapter: Adapter, there: RunElsewhere, waiting: queue.Queue[bytes | None], send: Callable[[bytes], None]
 ) -> None:
-    """Hand on what waits and what is answered, until one of both ends is gone.
+    """Forward waiting messages and answers until one of both ends is gone.
 
-    Where nothing listens the client is told, and the session is over.
+    If nothing listens on the port, the client gets an error and the session ends.
     """
     try:
         connection = socket.create_connection((HOST, there.port), timeout=_PATIENCE)

@@ -1,9 +1,9 @@
-"""One session of a client: the run that it debugs, and how a movement becomes an event.
+"""Serve a session of a client: the run that it debugs, and the events of its movements.
 
-Variables: the scopes of a frame, the values in them, and pages of tensors of any size.
+Variables are the scopes of a frame, the values in them, and pages of tensors of any size.
 
-A number stands for whatever can be opened; all are forgotten when the run moves. A page takes its elements out of the
-tensor, and nothing else of that is read.
+A reference number stands for everything that can be opened; all numbers expire when the run moves. A page takes only
+its own elements out of the tensor.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ _PACE = 0.25
 
 
 class OpenedRun(Record, eq=False):
-    """A run that was opened: breakpoints that are set with it, notes for the user, and the tick at which to begin.
+    """Hold an opened run: breakpoints to set with it, notes for the user, and its first tick.
 
-    `shared`: it is that of an application, which moves it, too, and goes on without the client.
+    `shared`: the run belongs to an application, which also moves it and continues without the client.
     """
 
     debugger: Debugger
@@ -130,7 +130,7 @@ class DebuggedRun:
         return stop
 
     def leave(self) -> None:
-        """Leave a shared run as it is without the client: its breakpoints go, and what they write is for others."""
+        """Leave a shared run unchanged: remove the client's breakpoints and restore the output."""
         self.debugger.breakpoints.sink = self._sink
         self.breakpoints.leave()
 
@@ -165,7 +165,10 @@ class DebuggedRun:
 
 
 class DapSession:
-    """A session: `client` is what that says of itself. `after` is done when the request under way is answered."""
+    """Serve a session.
+
+    `client` is the client's description of itself. `after` runs when the current request is answered.
+    """
 
     def __init__(self, open_run: OpenRun, send: SendEvent) -> None:
         self._open_run, self.send = open_run, send
@@ -178,13 +181,13 @@ class DapSession:
         self.is_going_on = False
         """True while a movement is under way that may be interrupted for a request."""
         self.suspended: Callable[[], Stop] | None = None
-        """The verb that goes on when what came meanwhile is answered."""
+        """The verb that continues after the requests in between are answered."""
         self.progress = ""
-        """What the movement under way is called where the client follows it; empty where it does not."""
+        """Title of the current movement for a client that follows it; empty if the client does not."""
         self.is_moving = False
         """True while the client has the run move."""
         self.is_joining = False
-        """True if there is no other run than that of an application; one that attaches to a port means this one."""
+        """True if the only run is the application's run; attaching to a port then means this run."""
         self._is_told_moving = False
         self._told: tuple[Stop | None, object] = None, None
         self._run: DebuggedRun | None = None
@@ -203,7 +206,7 @@ class DapSession:
 
     @property
     def is_shared(self) -> bool:
-        """True if the run is that of an application, too."""
+        """Return True if an application shares the run."""
         return self._run is not None and self._run.is_shared
 
     @property
@@ -450,7 +453,7 @@ class StopVariables:
         self._old = set(range(len(self._open)))
 
     def _again(self, one: OpenVariables) -> OpenVariables | None:
-        """Return the same as it is now; None for a part of something, which is to be opened again."""
+        """Return the current state of an opened variable; None for a part, to be opened again."""
         if one.scope is not None:
             depth, name = one.scope
             return next((self.opened(new.variables_reference) for new in self.scopes(depth) if new.name == name), None)
@@ -651,9 +654,10 @@ class StopVariables:
         ]
 
     def memory(self, reference: str, offset: int, count: int) -> tuple[str, int]:
-        """Return bytes of a tensor in base64, and how many behind these there are not. UsageError.
+        """Return bytes of a tensor in base64, and how many of the requested bytes do not exist.
 
-        Of very many the first are returned, behind which there are more: a client goes on from there.
+        For a very long request the first bytes are returned, with more behind them: a client then continues from there.
+        Raises UsageError.
         """
         number = reference.removeprefix("tensor-")
         array = self.opened(int(number)).array if number.isdecimal() and len(number) < 19 else None

@@ -1,7 +1,7 @@
-"""The port on which an editor joins the run that an application shows: there is one run, and both move it.
+"""Open the port on which an editor joins the run of an application: both move one run.
 
-What the editor asks is carried out by the application where that has its run, one thing after another; what the
-application does with the run the editor is told.
+The application carries out the editor's requests where it holds the run, one after another. It reports its own
+movements to the editor.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RunPort(Lead):
         self._adapter: Adapter | None = None
         self._debugger: Debugger | None = None
         self._brought: frozenset[BreakDescription] = frozenset()
-        """What an editor had set in the run before, which was copied to this one."""
+        """Breakpoints that an editor had set in the previous run, copied to this run."""
 
     @property
     def number(self) -> int:
@@ -174,7 +174,7 @@ class _TurnAwaited:
     def __init__(self, port: RunPort, adapter: Adapter, content: bytes | None, *, moves: bool) -> None:
         self._port, self._adapter, self._content, self._moves = port, adapter, content, moves
         self._turn = threading.Lock()
-        """Taken by whoever is first: the thread of the run, or that of the editor, which gives up."""
+        """The first taker wins: the thread of the run, or the editor's thread, which gives up."""
 
     def answer(self, debugger: Debugger) -> Visited:
         """Answer it."""

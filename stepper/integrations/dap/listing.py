@@ -50,8 +50,10 @@ class ListedPlace(Record, eq=False):
 
 
 class _GraphLines(Struct, eq=False):
-    """Lines of one graph: `head` is that of the loop or side around it, `first` and `last` are its own; behind the
-    operations of a loop's body the last is where an iteration ends.
+    """Hold the lines of one graph.
+
+    `head` is the line of the loop or side around it; `first` and `last` are its own lines. In a loop's body `last`
+    comes after the operations and marks the end of an iteration.
     """
 
     head: int
@@ -113,7 +115,7 @@ class ModelListing:
         return str(layer_address(place.layer, place.program, self._compiled))
 
     def line_of(self, program: Program, moment: int, *, closed: bool) -> int:
-        """Return the line at which a frame of a program stands: that of the operation `moment` (-1: before all).
+        """Return the line of a frame: the line of the operation `moment` (-1: before all).
 
         `closed`: its iteration is over, or the first one has not begun yet.
         """
@@ -278,7 +280,7 @@ def restart_tick(debugger: Debugger, depth: int) -> int:
 
 
 def program_of(debugger: Debugger, frame: int | None) -> Program:
-    """Return the graph of a frame, by its number, from which names are seen; without one that of the innermost."""
+    """Return the graph of a frame by number, for name lookup; by default the innermost frame."""
     stack = debugger.machine.stack
     if frame is None or not stack:
         return debugger.machine.program

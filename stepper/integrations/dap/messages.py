@@ -225,7 +225,7 @@ class ShownTarget(_Shown, frozen=True):
 
 
 class ShownCompletion(_Shown, frozen=True):
-    """A way in which a line can go on: `text` stands in place of `length` characters from `start` on."""
+    """Hold a completion: `text` replaces `length` characters from `start` on."""
 
     label: str
     text: str
@@ -265,7 +265,10 @@ def has_token(message: bytes, token: str) -> bool:
 
 
 def keep(port: int, token: str) -> None:
-    """Keep the token of a port for adapters of the same user; where it cannot be kept, they must be told."""
+    """Keep the token of a port for adapters of the same user.
+
+    If the token cannot be kept, the adapters must be given the token.
+    """
     forget(port)
     roomy(_file(port).parent, _MOST_KEPT)  # those of programs that were killed go
     with contextlib.suppress(OSError), open(_file(port), "x", opener=_private) as file:

@@ -104,7 +104,7 @@ def read_fence(source: str) -> tuple[str, Mapping[str, str]]:
 
 
 CACHE = Path(".cache", "stepper")
-"""Folder of the figures, below that of mkdocs.yml."""
+"""Folder of the figures, below the folder of mkdocs.yml."""
 _OF_ELEMENT = ("name", "class")
 """Options that are attributes of the element in the page."""
 

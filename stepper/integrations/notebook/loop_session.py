@@ -169,7 +169,7 @@ class LoopSession:
         return found
 
     def _story(self, text: str) -> str:
-        """Return why a value is what it is as a figure: of the address, else what was chosen, else what ran last."""
+        """Return a figure that explains a value: the address, the selection, or the last one."""
         stop = self._follower.stop()
         address = text or self._chosen or self._follower.figure(stop.figure).addresses.get(stop.box, "")
         if not address:

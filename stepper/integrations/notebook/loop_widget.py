@@ -27,7 +27,7 @@ class LoopWidget(anywidget.AnyWidget):
 
     def __init__(self, debugger: Debugger) -> None:
         self.debugger = debugger
-        """What the widget shows; cells may move it, too."""
+        """Debugger that the widget shows; cells may move it, too."""
         self._session = LoopSession(debugger)
         super().__init__()
         self._show(self._session.all())

@@ -123,10 +123,10 @@ class FixtureOfRuns:
         reference: object = None,
         again: Again | None = None,
     ) -> CheckFailed:
-        """Return how the test fails: these lines, the command that opens the run, and more.
+        """Return the test's failure message: these lines, the command that opens the run, and more.
 
-        What the run got is kept; where that is asked for, the run is recorded, as `again` makes it (None: to its end).
-        `words` are options of the run that the command has, too; `reference` is what it was compared with.
+        The inputs of the run are kept. If recording is on, the run is recorded, as `again` makes it (None: to its end).
+        `words` are further options of the command for this run; `reference` is the run's comparison partner.
         """
         folder, command = self._keep(run)
         command += [*words, *([] if reference is None else ["--reference", str(reference)])]
@@ -343,10 +343,10 @@ class AgreementCheck(FixtureOfRuns):
         rtol: float | None = None,
         atol: float | None = None,
     ) -> RunComparison:
-        """Return the comparison, in which nothing is outside of the tolerances.
+        """Return the comparison; no value is outside the tolerances.
 
-        `other` is what `stepper compare --with` takes, or a model. Without `rtol` and `atol` they follow from the
-        element types, as there.
+        `other` is the argument of `stepper compare --with`, or a model. By default `rtol` and `atol` follow from the
+        element types, as in that command.
         """
         run = KeptRun(model, inputs)
         found = _compared(run, other, rtol, atol)
@@ -425,10 +425,10 @@ class ModelCheck(FixtureOfRuns):
         select: Iterable[str] = (),
         ignore: Iterable[str] = (),
     ) -> tuple[Finding, ...]:
-        """Return all findings, the gravest first; those of a run where there are inputs.
+        """Return all findings, most severe first; with inputs, the findings of a run.
 
-        `fail_on` is error, warning or note; `select` and `ignore` are names of rules, or the beginning of their ids,
-        beside what the settings of the project say.
+        `fail_on` is error, warning or note; `select` and `ignore` are names of rules, or the beginning of their ids.
+        They extend the settings of the project.
         """
         least, asked = _severity(fail_on), chosen_rules(select, ignore)
         found, run = _file_findings(model), None

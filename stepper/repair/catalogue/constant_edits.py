@@ -22,7 +22,7 @@ _FACTORS = ((2.0, "2"), (0.5, "1/2"), (10.0, "10"), (0.1, "1/10"), (100.0, "100"
 _EPS = (1e-3, 1e-5, 1e-6, 1e-12, 1e-8, 1e-7, 1e-9)
 Make = Callable[[Array], Array]
 Changed = tuple[Make, str, float]
-"""Makes another value of that of a Constant; what it is in words, and its price."""
+"""Function that makes another value of a Constant, its description, and its price."""
 
 
 def constant_edits(site: GraphSite) -> Iterator[RepairEdit]:

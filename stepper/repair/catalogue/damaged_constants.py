@@ -18,7 +18,7 @@ from stepper.repair.patch import ModelPatch
 _LARGEST = 2**16
 _MOST_UNKNOWNS = 64
 _MOST_SEARCHED = 512
-"""Elements of a constant of which one may be another number."""
+"""Largest constant, in elements, that is searched for a damaged number."""
 _FAR = 20.0
 """How many times larger than the middle one a number is that stands far out."""
 _FACTORS = ((1.0,), (0.1,), (0.01,), (10.0,))

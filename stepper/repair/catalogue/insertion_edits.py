@@ -127,7 +127,7 @@ _BY_REDUCTION = (
     ("quotient by the sum", "ReduceSum", "Divide", 3.5),
     ("difference from the largest", "ReduceMax", "Subtract", 4.0),
 )
-"""What is made of a value and its reduction along the last axis, with prices."""
+"""Combinations of a value with its reduction along the last axis, with prices."""
 
 
 def _by_reduction(site: GraphSite, place: InsertPoint, axis: int, reduction: str, name: str, patch: ModelPatch) -> None:
@@ -269,7 +269,7 @@ def _selected(site: GraphSite, source: Source, form: ValueForm) -> Iterator[Repa
 
 
 def _select_shape(condition: Shape, value: Shape) -> Shape | None:
-    """Return the shape in which a condition selects parts of a value: along its first axes, or as it is."""
+    """Return the shape in which a condition selects parts of a value: its first axes, or all."""
     if _fits_into(condition, value):
         return condition
     if condition and condition == value[: len(condition)]:

@@ -33,7 +33,7 @@ _NEIGHBOURS = (
     "MaxPool AvgPool",
     "ScatterUpdate ScatterElementsUpdate",
 )
-"""Types of which one stands for another by mistake."""
+"""Types that are easily mistaken for each other."""
 _TYPES = {
     name: tuple(
         dict.fromkeys(other for row in _NEIGHBOURS if name in row.split() for other in row.split() if other != name)

@@ -41,7 +41,7 @@ def _rewrite(site: GraphSite, layer: Layer, price: float, change: partial[None],
 
 
 def _masked(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
-    """Yield a Select in place of a multiplication by a mask of zeros and ones."""
+    """Yield a Select that replaces a multiplication by a mask of zeros and ones."""
     for index, source in enumerate(site.sources(layer)):
         value = site.value(source)
         if value is None or value.size == 0 or not np.isin(value, _FINITE).all():

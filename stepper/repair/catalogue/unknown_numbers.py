@@ -156,7 +156,7 @@ def _clamp(scope: Scope, place: InsertPoint, patch: ModelPatch, numbers: Array) 
 
 
 def _linear_before_reset(site: GraphSite, layer: Layer, most_numbers: int) -> Iterator[RepairEdit]:
-    """Yield linear_before_reset with the bias that it takes: that of the recurrent product is solved for."""
+    """Yield linear_before_reset with its bias; the recurrent product's bias is solved for."""
     found = constant_of(site, site.sources(layer)[-1])
     value = None if found is None else site.value(found)
     if value is None or found is None or layer.is_set("linear_before_reset") or value.shape[-1] % 3:

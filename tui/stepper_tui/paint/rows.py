@@ -62,7 +62,7 @@ def spark(
 
 @lru_cache(maxsize=2_048)
 def _spark(values: tuple[float | None, ...], low: float | None, high: float | None, missing: str) -> str:
-    """Most histories in a list are the same after a key."""
+    """Draw numbers as a line of bars; after a key, most rows repeat a cached line."""
     finite = [value for value in values if value is not None and math.isfinite(value)]
     scale = bar_scale(np.array(finite), may_be_log=False)
     least = scale.low if low is None else low

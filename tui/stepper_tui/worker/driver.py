@@ -52,7 +52,7 @@ T = TypeVar("T")
 _LOOKS = 0.1
 """Seconds between two pictures of a run under way: each takes the interpreter from the run."""
 _QUIET = 0.03
-"""Seconds without a command after which histories are filled in."""
+"""Seconds without a command after which missing history is loaded."""
 _PAINTING = 0.05
 """Seconds, at most, for which the worker waits until the end of a run is painted."""
 _LOGGED = 2_000
@@ -235,7 +235,7 @@ class Driver:
 
     @property
     def is_at_rest(self) -> bool:
-        """True if everything is done, the histories as well."""
+        """Return True if everything is done, the history as well."""
         return self._resting
 
     def ended(self, patience: float = 10.0) -> Debugger | None:
@@ -529,7 +529,7 @@ class Driver:
             self._app.post_message(OverviewGrew(known))
 
     def _fill(self) -> bool:
-        """Prove the last stop, and fetch what the histories lack; True if there is more to see now."""
+        """Prove the last stop, and load missing history; True if there is more to see now."""
         with self._lock:
             if self._waiting:
                 return False

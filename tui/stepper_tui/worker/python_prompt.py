@@ -1,10 +1,10 @@
-"""`!` at the prompt: Python on the values of the moment. The only place where Python is evaluated.
+"""Run Python on the current values with `!` at the prompt, the only Python evaluation.
 
-    ! vals["h"].mean()           vals: the values of the frame that is looked at, by name
-    ! x = np.sort(vals["h"])     what is assigned stays for the next line
-    ! it                         the iteration of the loop around it, None outside
+    ! vals["h"].mean()           vals: the values of the current frame, by name;
+    ! x = np.sort(vals["h"])     an assigned name stays for the next line;
+    ! it                         the iteration of the loop around it, None outside.
 
-Only what the user types comes here: scripts, sessions and models have no way to. FrameValues cannot be written to.
+Only user input reaches the prompt: scripts, sessions and models have no access to it. FrameValues are read-only.
 """
 
 from __future__ import annotations

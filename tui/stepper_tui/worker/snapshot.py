@@ -133,7 +133,7 @@ class Snapshots:
         return self._debugger.loop(depth)
 
     def fill(self, enough: Callable[[], bool]) -> bool:
-        """Fetch what the histories of the present loop lack; True if there is more to see."""
+        """Fetch the missing history of the current loop; True if there is more to see."""
         return self._fill_moment(max(len(self._debugger.machine.stack) - self._session.level, 1) - 1, enough)
 
 
@@ -290,8 +290,11 @@ class BackgroundRun:
         return replace(known, state=RunState.RUNNING) if gives_way else known
 
     def run_on(self) -> bool:
-        """Run on until it ends, a limit is met, it is held, or the debugger is paused for something else; then look for
-        births, a while at a time. True if there is more to do."""
+        """Run on, then look for the first NaN and Inf.
+
+        The run ends, meets a limit, is held, or pauses because the debugger has other work. The search takes a while at
+        a time. Returns True if there is more to do.
+        """
         if not self._is_wanted:
             return self._look_on()
         begun = perf_counter()

@@ -282,7 +282,7 @@ class SheetPane(Pane):
         """By line below the heading: the row, and which of its lines it is; one with more has a picture below."""
         self._heights: list[int] = []
         self._known_histories: tuple[tuple[object, ...], list[ValueHistory | None]] = (), []
-        """The histories of pictures by row, and the objects that they depend on."""
+        """The history of each picture by row, and the objects that it depends on."""
         self._heading: tuple[int, list[Row]] | None = None
         self._painted_rows: dict[int, tuple[tuple[object, ...], tuple[object, ...], Row]] = {}
         """Rows as they were last, with what they depend on: objects that are the same, and others that are equal."""

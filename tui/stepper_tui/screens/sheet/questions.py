@@ -46,9 +46,10 @@ class OpenedSheet(Record, eq=False):
 
 
 class OpenSheet(Record, eq=False):
-    """Rows of a frame; without one of that in which the run stands. A `text` names values, as `x, P[0]@10:20`.
+    """Request rows of a frame; by default the frame where the run stands.
 
-    `story` asks for a path. `cursor` is the body and the iteration of the cursor, which stays there if it can.
+    A `text` names values, as in `x, P[0]@10:20`. `story` asks for a path. `cursor` is the body and the iteration of the
+    cursor, which stays there if it can.
     """
 
     question: SheetQuestion | None

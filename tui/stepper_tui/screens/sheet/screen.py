@@ -52,7 +52,7 @@ _LEFT = (RunState.NOT_RUN, RunState.PAUSED, RunState.OUT_OF_TIME, RunState.OUT_O
 _LEAST_BODY = 11
 """Lines below the rows from which on their graph is drawn there."""
 _SHORT_RUN = 0.1
-"""A run of less seconds is told of before the graph is drawn."""
+"""Seconds that the screen waits for the end of a run before it draws the graph."""
 
 
 class SheetScreen(DebugScreen):
