@@ -20,7 +20,6 @@ from stepper.debug.causes.cause_texts import title
 from stepper.debug.inspection.views import Found, FoundMoment, Which
 from stepper.debug.loop_runs import PAUSED, Spot, before_iteration, excursion, from_the_first, walk
 from stepper.debug.moments.moment import is_before, order_at
-from stepper.debug.overview.runs import MOST_BIRTHS, BirthSearch
 from stepper.debug.scopes import Names, innermost_loop, is_body, iteration_now
 from stepper.debug.stop import iteration_of
 from stepper.debug.stop_scope import WalkScope
@@ -333,6 +332,8 @@ def find_births(timeline: Timeline, word: str, which: Which, limit: int, until: 
 
     The whole run is looked through, at most up to tick `until`; the present stays.
     """
+    from stepper.debug.overview.runs import MOST_BIRTHS, BirthSearch  # the first picture needs none
+
     machine = timeline.machine
     present, search = machine.tick, BirthSearch(timeline)
 

@@ -72,7 +72,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts.write_text(json.dumps(rules), encoding="utf-8")
     append("diagnosis/lint/control.py", block("add-a-lint-rule.md", "py"))
     append("diagnosis/lint/examples/examples.toml", block("add-a-lint-rule.md", "toml"))
-    end = "COMMANDS: Final = MappingProxyType"
+    end = "COMMANDS = MappingProxyType"
     change("cli/parser.py", end, f"{block('add-a-command.md', 'py')}\n{end}")
     change("cli/parser.py", '"look": (', '"look": ("loops", ')
     append("cli/commands/loops.py", block("add-a-command.md", "python"))
