@@ -135,7 +135,9 @@ def test_a_signal_that_ends_the_command_ends_the_application(name: str, tmp_path
     )
     words = [sys.executable, "-m", "stepper", "capture", "--to", "kept", "--", sys.executable, "application.py"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    before = signal.signal(getattr(signal, name), signal.SIG_DFL)  # nohup ignores a hangup for all that it starts
     with subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        signal.signal(getattr(signal, name), before)
         while not (tmp_path / "ready").exists():
             assert process.poll() is None
             time.sleep(0.02)
@@ -145,6 +147,22 @@ def test_a_signal_that_ends_the_command_ends_the_application(name: str, tmp_path
         finally:
             process.kill()
     assert process.returncode == 5 and "the application ended with exit code 5" in told
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no such signals here")
+def test_a_signal_between_the_start_and_the_wait_reaches_the_application(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = subprocess.Popen
+
+    def signalled(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        process = start(*arguments, **options)
+        signal.raise_signal(signal.SIGTERM)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", signalled)
+    line = ("capture", "--to", tmp_path / "kept", "--", sys.executable, "-c", "import time; time.sleep(600)")
+    assert call(*line)[0] == 128 + signal.SIGTERM
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no groups of processes here")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -85,7 +85,8 @@ def _run(words: list[str], environment: dict[str, str], *, is_json: bool) -> int
     """Return the exit code of the command, 128 + N where signal N ended it."""
     stdout = _STDERR if is_json else None  # the answer alone goes to stdout
     try:
-        with subprocess.Popen(words, env=environment, stdout=stdout) as process, _handed_on(process):
+        with _handed_on() as hand_to, subprocess.Popen(words, env=environment, stdout=stdout) as process:
+            hand_to(process)
             try:
                 code = process.wait()
             except KeyboardInterrupt:  # the application has heard it as well
@@ -96,14 +97,25 @@ def _run(words: list[str], environment: dict[str, str], *, is_json: bool) -> int
 
 
 @contextlib.contextmanager
-def _handed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Forward ending signals to the application, so that this program can still report."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, lambda number, _: process.send_signal(number)) for number in ENDING}
+def _handed_on() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    """Forward ending signals to the application, so that this program can still report.
+
+    A signal that comes before the application is known waits for it; a signal that is ignored, as by nohup, stays so.
+    """
+    early: list[int] = []
+    send: Callable[[int], None] = early.append
+
+    def hand_to(process: subprocess.Popen[bytes]) -> None:
+        nonlocal send
+        send = process.send_signal
+        for number in early:
+            send(number)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    heard = [number for number in ENDING if is_main and signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, lambda number, _: send(number)) for number in heard}
     try:
-        yield
+        yield hand_to
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
