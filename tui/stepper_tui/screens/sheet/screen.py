@@ -119,6 +119,7 @@ class SheetScreen(DebugScreen):
         """More is known of the whole run."""
         if self.is_ready:
             self._births(overview)
+            self.query_one("#top", TopBar).update(self.host.state)
             self._headline.update(self.host.state)
             self._sheet.show_overview(self.host.state)
             if not self._has_begun and (overview.state is not RunState.RUNNING or overview.seconds > _SHORT_RUN):
