@@ -127,6 +127,15 @@ def test_the_answer_is_on_the_screen_after_few_keys(
     drive(subject if isinstance(subject, str) else subject(), script, size=SIZES[0], runs=True)
 
 
+def test_the_tree_tells_the_sides_of_an_if_apart() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.checks(
+            ("t", "choice then side"), ("choice else side",), ("down", "down", "down", "down", "enter", "one_less")
+        )
+
+    drive(branching(), script, size=(120, 40))
+
+
 def test_the_numbers_of_an_element_are_those_of_the_run() -> None:
     debugger = sample("date_normaliser")
 

@@ -73,7 +73,8 @@ def _bodies(app: StepperApp) -> Iterator[tuple[int, str, str]]:
         layer = program.path[-1]
         facts = None if overview is None or not layer.is_loop else loop_facts(overview, compiled, program)
         ran = "" if facts is None else "".join(text for text, _ in count_of(facts, is_running=False)) + "   "
-        side = "" if layer.is_loop else f" {program.graph.role} side" if hasattr(program.graph, "role") else ""
+        role = next(body.role for body in layer.bodies if body.graph is program.graph)
+        side = "" if layer.is_loop else f" {role.removesuffix('_body')} side"
         yield (
             len(program.path),
             f"{layer_name(layer)}{side}",
