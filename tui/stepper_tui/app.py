@@ -372,7 +372,7 @@ class StepperApp(App[int]):
         tick, was = (None if one.view is None else one.view.tick for one in (self.state, before))
         is_asked = reply is not None and reply.moved
         if (tick != was or is_asked) and was is not None and self._sheet is not None:
-            self._sheet.run_moved("" if reply is None else reply.line)
+            self._sheet.run_moved("" if reply is None else reply.command)
             if reply is not None and reply.moved and self.state.stop is not None and self.state.stop.causes:
                 self._ask_by_itself(self.state.stop)
         if reply is not None:
@@ -491,14 +491,14 @@ class StepperApp(App[int]):
 
     # --- commands ------------------------------------------------------------------------------------------------
 
-    def perform(self, line: str, *, echo: bool = True) -> None:
+    def perform(self, line: str) -> None:
         """Carry out a line: an action of the screen, or else a command of the debugger."""
         self._tells_fault = False
         refused = self._refused
         if line not in ("back", "quit"):
             self.session.has_asked = False
         try:
-            self._command_line.perform(line, echo=echo)
+            self._command_line.perform(line)
         except StepperError as error:
             self._refuse(line, error)
         except Exception as error:  # a fault in an action must not end the session

@@ -105,7 +105,7 @@ class CommandLine:
             self._completer = Completer(compiled)
         return self._completer
 
-    def perform(self, line: str, *, echo: bool = True) -> None:
+    def perform(self, line: str) -> None:
         """Carry out a line; the name of a page alone shows it. StepperError for one that cannot be."""
         if line.startswith("!"):
             line = f"! {line[1:]}"
@@ -126,8 +126,8 @@ class CommandLine:
             action.carry_out(self._app, rest if action.name == "prompt" else rest.strip())
         else:
             for line in self._app.front.lines_before(text):
-                self._app.driver.execute(line, echo=False)
-            self._app.driver.execute(text, echo=echo)
+                self._app.driver.execute(line)
+            self._app.driver.execute(text)
 
     def _help_on_screen(self, name: str) -> list[str]:
         """Return the help for an action, a page with its keys, or for no name for all; empty for what is none.

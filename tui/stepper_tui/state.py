@@ -137,7 +137,8 @@ _BUT_SELECTION = tuple(name for name in State.__struct_fields__ if name != "sele
 class Reply(Record):
     """Answer to a line at the prompt. `moved`: it was a movement; the screen shows all of it but the notes.
 
-    `refused` is an error that has candidates to choose from, `watch` the number of a watch that was just set.
+    `command` is the full name of the command, empty where the line has none or an editor moved the run. `refused` is an
+    error that has candidates to choose from, `watch` the number of a watch that was just set.
     """
 
     line: str
@@ -145,7 +146,7 @@ class Reply(Record):
     is_error: bool = False
     moved: bool = False
     ended: bool = False
-    echo: bool = True
+    command: str = ""
     notes: tuple[str, ...] = ()
     refused: StepperError | None = None
     watch: int | None = None
@@ -341,10 +342,9 @@ Answer_co = TypeVar("Answer_co", covariant=True)
 
 
 class ExecuteLine(Record):
-    """A line for the interpreter; `echo`: its answer is to be shown."""
+    """A line for the interpreter."""
 
     line: str
-    echo: bool = True
 
 
 class Question(Protocol[Answer_co]):

@@ -366,6 +366,15 @@ def test_what_steps_goes_on_from_the_cursor_and_takes_it_along() -> None:
     drive("rwkv_overflow", script, size=(120, 40), runs=True)
 
 
+@pytest.mark.parametrize("line", ["finish", "f", "finis"])
+def test_a_movement_by_iterations_leaves_the_cursor_in_its_row_however_it_is_typed(line: str) -> None:
+    async def script(driven: Driven) -> None:
+        await driven.do("home", "down", ":step", ":step", f":{line}")
+        assert driven.at == ("year", 9)
+
+    drive("for_loop", script, size=(120, 40), runs=True)
+
+
 def test_breakpoints_are_marked_stop_the_run_at_the_cursor_and_go() -> None:
     async def script(driven: Driven) -> None:
         await driven.do(":goto key@2", ":break wkv if max(wkv) > 11", "c")

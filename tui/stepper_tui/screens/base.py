@@ -396,8 +396,8 @@ class DebugScreen(Guarded, Screen[None]):
         """Return the lines to be carried out before a command of the debugger that was given here."""
         return ()
 
-    def run_moved(self, line: str) -> None:
-        """The run stands elsewhere, as a line asked for."""
+    def run_moved(self, command: str) -> None:
+        """The run stands elsewhere, after a command (empty: another reason)."""
 
     @property
     def prompt(self) -> Prompt:
@@ -503,7 +503,7 @@ class DebugScreen(Guarded, Screen[None]):
         event.stop()
         event.prevent_default()
         if command:
-            self.host.perform(command, echo=False)
+            self.host.perform(command)
         return True
 
 

@@ -38,6 +38,7 @@ from stepper_tui.state import (
 
 if TYPE_CHECKING:
     from stepper.commands import Answer, Interpreter
+    from stepper.commands.command_session import Command
     from stepper.debug.debugger import Debugger
     from stepper.debug.inspection.views import Glance
     from stepper.debug.overview.overview_facts import Overview
@@ -141,9 +142,9 @@ class Driver:
         self._is_looking = True
         self._thread.start()
 
-    def execute(self, line: str, *, echo: bool = True) -> None:
+    def execute(self, line: str) -> None:
         """Carry out a line of the command language; `Changed` says what came of it."""
-        self._put(ExecuteLine(line, echo))
+        self._put(ExecuteLine(line))
 
     def ask(
         self,
@@ -453,7 +454,9 @@ class Driver:
         ended = self._interpreter.session.ended
         moved = _moves(job.line) if failure else "reason" in answer.data
         watch = answer.data.get("number") if answer.command in ("watch", "display") else None
-        reply = Reply(job.line, lines, bool(failure), moved, ended, job.echo, _notes(answer), refused, watch)
+        called = _called(job.line)
+        command = answer.command or ("" if called is None else called.name)
+        reply = Reply(job.line, lines, bool(failure), moved, ended, command, _notes(answer), refused, watch)
         return reply, run_failure
 
     def _stand(self) -> None:
@@ -554,16 +557,20 @@ def _notes(answer: Answer) -> tuple[str, ...]:
     return (*answer.data.get("notes", ()), *said)
 
 
-def _moves(line: str) -> bool:
-    """True if a line is a movement, or nothing, which repeats one."""
+def _called(line: str) -> Command | None:
+    """Return the command of a line, a movement for an empty line, which repeats one; None where there is none."""
     from stepper.commands.command_session import command_called
 
     word = line.split(maxsplit=1)[0] if line.strip() else "next"
     try:
-        command = command_called(word)
+        return command_called(word)
     except StepperError:
-        return False
-    return command.moves or command.group in ("movement_commands", "edit_commands")
+        return None
+
+
+def _moves(line: str) -> bool:
+    command = _called(line)
+    return command is not None and (command.moves or command.group in ("movement_commands", "edit_commands"))
 
 
 def _gives_way(job: Request) -> bool:

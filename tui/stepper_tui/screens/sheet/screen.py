@@ -136,9 +136,9 @@ class SheetScreen(DebugScreen):
             self._known = count, self._known[1]
             self.model.births_known(overview.births)
 
-    def run_moved(self, line: str) -> None:
+    def run_moved(self, command: str) -> None:
         """Put the cursor where the run stands."""
-        self.model.run_moved(self.host.state, by_iteration=line.split(" ")[0] in _BY_ITERATION)
+        self.model.run_moved(self.host.state, by_iteration=command in _BY_ITERATION)
 
     def path(self) -> list[str]:
         """Return the loops around what is shown, with the iterations that are chosen of the outer ones."""
