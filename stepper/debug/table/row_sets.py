@@ -81,13 +81,15 @@ class SheetFrame(Record, eq=False):
 class SheetQuestion(Record, eq=False):
     """Ask for the rows of a sheet: a set of rows of a frame.
 
-    `address` is the cell whose path or elements are meant, `story` what is asked about a path instead.
+    `address` is the cell whose path or elements are meant, `story` what is asked about a path instead. `title` names
+    the elements as the row names them that they are of.
     """
 
     frame: SheetFrame
     rows: RowSet
     address: str = ""
     story: StoryQuestion | None = None
+    title: str = ""
 
 
 class RowsFound(Record, eq=False):
@@ -340,9 +342,11 @@ def _elements(debugger: Debugger, question: SheetQuestion) -> RowsFound:
     machine, frame = debugger.machine, question.frame
     if loop_depth(frame.program) is not None:
         topic = topic_of(debugger.timeline, question.address)
+        if title := question.title:
+            topic = replace(topic, values=tuple(replace(one, name=title, title=title) for one in topic.values))
         return RowsFound(question, topic, (None,) * len(topic.values))
     target = resolve(replace(parse_address(question.address), index=()), machine.compiled, frame.program)
-    return _found(debugger, question, [(target, "", ())], "", statistic="")
+    return _found(debugger, question, [(target, question.title, ())], "", statistic="")
 
 
 _SETS: dict[RowSet, Callable[[Debugger, SheetQuestion], RowsFound]] = {

@@ -235,6 +235,20 @@ def test_enter_goes_into_loops_ifs_and_tensors_and_esc_comes_out() -> None:
     drive("nested_loop", script, size=(160, 48), runs=True)
 
 
+def test_the_elements_of_a_carried_value_are_named_as_its_row() -> None:
+    async def script(driven: Driven) -> None:
+        assert "balance'" in await driven.do("home", "enter")
+        assert driven.text("top").split("   ")[0].endswith("years › balance'")
+        assert driven.row("balance'")[0] == "[0]" and driven.text("inspector").startswith("balance' @0 [0]")
+        assert str(driven.sheet.address()) == "years::balance_next@0[0]"
+        await driven.do(":rows carried")
+        assert driven.at[0] == "balance'"
+        await driven.do(":rows all", ":search balance_next", "enter")
+        assert driven.row("balance_next")[0] == "[0]"
+
+    drive("for_loop", script, size=(120, 40), runs=True)
+
+
 def test_enter_on_an_if_goes_into_the_side_that_ran() -> None:
     course = [27, *collatz()]
 

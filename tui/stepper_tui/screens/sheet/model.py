@@ -290,15 +290,14 @@ class SheetModel:
             return
 
         address = str(self.address()) if rows is RowSet.WHY else self._value_here
-        self._replace(SheetQuestion(frame, rows, address), otherwise)
+        self._replace(SheetQuestion(frame, rows, address, title=self._title_here), otherwise)
 
     def _replace(self, question: SheetQuestion, otherwise: Callable[[], None] | None = None) -> None:
-        level, before = self.level, self.at
-        name = "" if before is None else self._name_here
+        level, title = self.level, self._title_here
 
         def keep() -> None:
             level.top, level.wanted = 0, level.place if level.wanted is None else level.wanted
-            self._wanted_row = "" if question.rows in (RowSet.WHY, RowSet.CHANGED) else name
+            self._wanted_row = "" if question.rows in (RowSet.WHY, RowSet.CHANGED) else title
 
         level.sort = None
         self._open(OpenSheet(question), level, keep, otherwise)
@@ -313,7 +312,7 @@ class SheetModel:
         story, found = self.story, self.found
         if story is None or found is None or found.question.story is None:
             raise UsageError("no path stands in the rows (o)")
-        asked, name = found.question.story, self._name_here
+        asked, name = found.question.story, self._title_here
         link = next((one for one in story.links if story.rows[one.row].name == name and one.column >= 0), None)
         if link is None:
             raise UsageError("the value of the cursor is not on the path")
@@ -323,9 +322,9 @@ class SheetModel:
         self.ask(replace(asked, wider=tuple(sorted(wider.items())), links=links))
 
     @property
-    def _name_here(self) -> str:
+    def _title_here(self) -> str:
         view, column = self.view, self.at
-        return "" if view is None or column is None else view.topic.values[column.value].name
+        return "" if view is None or column is None else view.topic.values[column.value].title
 
     _wanted_row: str = ""
     _wanted_layer: Layer | None = None
@@ -343,7 +342,9 @@ class SheetModel:
             place = 0 if layer.is_loop else self.level.place
             self._driver.ask(GoInside(frame, layer.id, iteration), partial(self._went_into, place))
         elif column.index is None:
-            self._push(SheetQuestion(frame, RowSet.ELEMENTS, self._value_here), self.level.place)
+            self._push(
+                SheetQuestion(frame, RowSet.ELEMENTS, self._value_here, title=self._title_here), self.level.place
+            )
         return bool(layer.bodies) or column.index is None
 
     def _went_into(self, place: int, frame: SheetFrame) -> None:
@@ -417,7 +418,7 @@ class SheetModel:
         if self._wanted_row and look.view.columns:
             wanted, self._wanted_row = self._wanted_row, ""
             columns, values = look.view.columns, look.view.topic.values
-            level.row = next((k for k, one in enumerate(columns) if values[one.value].name == wanted), level.row)
+            level.row = next((k for k, one in enumerate(columns) if values[one.value].title == wanted), level.row)
         last, aim = look.view.passed - 1, level.aim
         level.place = max(0, min(aim, last))
         level.wanted = aim if aim > last and not look.view.complete else None
