@@ -43,6 +43,8 @@ os.environ["TEXTUAL_ANIMATIONS"] = "none"
 
 GOLDENS = Path(__file__).parent / "goldens"
 PAUSED = (RunState.PAUSED, RunState.OUT_OF_TIME, RunState.OUT_OF_MEMORY)
+_LOOKS, _PAUSE = 2000, 0.005
+"""How often at most it is seen whether something has come, and the seconds between."""
 DECODER = "`prim::Loop/Loop`"
 """The loop of the date model."""
 
@@ -57,14 +59,24 @@ class Driven:
     async def settle(self) -> None:
         """Until everything that was asked for is done and seen."""
         await self._handled()
-        for _ in range(2000):
+        for _ in range(_LOOKS):
             if self._has_ended:
                 return
             if not self._is_busy:
                 await self._handled()
                 if not self._is_busy:  # what came may have made a pane ask for more
                     return
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(_PAUSE)
+        raise AssertionError("what was asked for was not done in time")
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Until something holds, which nothing asks for."""
+        for _ in range(_LOOKS):
+            await self.settle()
+            if holds():
+                return
+            await asyncio.sleep(_PAUSE)
+        raise AssertionError(f"it does not come to that; there is\n{self.screen}")
 
     @property
     def _is_busy(self) -> bool:
@@ -106,24 +118,24 @@ class Driven:
     async def filled(self) -> None:
         """Until the histories of the last iterations are there, too."""
         await self.settle()
-        for _ in range(4000):
+        for _ in range(2 * _LOOKS):
             if self.app.driver.is_at_rest:
                 await self.settle()
                 return
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(_PAUSE)
             await self._handled()
         raise AssertionError("the histories were not filled in time")
 
     async def ran(self) -> Overview:
         """Until the run of the overview is made, as far as it is made by itself; without any key. What is known."""
-        for _ in range(2000):
+        for _ in range(_LOOKS):
             known = self.app.state.overview
             if known is not None and (known.births_complete or known.state in PAUSED):
                 await self.filled()
                 assert not self.app._faults
                 if self.app.state.overview is known:  # else another run has begun meanwhile
                     return known
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(_PAUSE)
             await self._handled()
         raise AssertionError("the run of the overview was not made in time")
 

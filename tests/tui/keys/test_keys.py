@@ -9,6 +9,8 @@ from stepper_tui.keys import FOOTERS, KEYS, STAYING, Key
 from stepper_tui.registry import actions
 from stepper_tui.screens.help import paired
 from textual import events
+from textual.command import Command, CommandList
+from textual.widgets.option_list import Option
 
 from stepper.commands.command_session import command_called, commands
 from tests.tui.driven import DECODER, Driven, drive
@@ -159,12 +161,17 @@ def test_there_are_at_most_two_dozen_keys_to_know_on_the_sheet_the_others_are_to
     drive("date_normaliser", script, size=(120, 40))
 
 
+def is_sought(option: Option) -> bool:
+    return isinstance(option, Command) and option.hit.text == "finish"
+
+
 def test_the_palette_carries_out_what_is_chosen() -> None:
     async def script(driven: Driven) -> None:
         await driven.press("ctrl+p")
         for letter in "to the end of this loop":
             await driven.pilot.press("space" if letter == " " else letter)
-        await driven.pilot.pause(0.3)
+        listed = driven.app.screen.query_one(CommandList)
+        await driven.until(lambda: (at := listed.highlighted) is not None and is_sought(listed.get_option_at_index(at)))
         await driven.pilot.press("enter")
         await driven.settle()
         assert driven.state.view.tick > 0

@@ -97,25 +97,15 @@ def line_of(lines: list[str], begins: str) -> int:
     return next(number for number, text in enumerate(lines, 1) if text.strip().startswith(begins))
 
 
-async def shown(driven: Driven, holds: Callable[[], bool]) -> None:
-    """Until the screen shows something."""
-    for _ in range(2000):
-        await driven.settle()
-        if holds():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("the screen does not show it")
-
-
 def test_both_see_one_run_whoever_moves_it(tmp_path: Path, port: RunPort) -> None:
     async def script(driven: Driven) -> None:
         assert f"dap {port.number}" in driven.text("top")
         async with joined(port) as editor:
             assert (await editor.attach(port=port.number))["reason"] == "entry"
-            await shown(driven, lambda: "editor" in driven.text("top"))
+            await driven.until(lambda: "editor" in driven.text("top"))
             await editor.request("stepIn", threadId=1)
             assert (await editor.event("stopped"))["reason"] == "step"
-            await shown(driven, lambda: driven.state.view is not None and driven.state.view.tick == 1)
+            await driven.until(lambda: driven.state.view is not None and driven.state.view.tick == 1)
             frame, *_ = await editor.frames()
             await driven.type("run-to balance_next@3")  # a movement on the screen
             assert await editor.event("continued")
@@ -128,7 +118,7 @@ def test_both_see_one_run_whoever_moves_it(tmp_path: Path, port: RunPort) -> Non
             assert told.startswith(f"f32[3] [{1000 * 1.01**4:.3f}"), told  # four years at one per cent
             await editor.request("reverseContinue", threadId=1)
             assert (await editor.event("stopped"))["reason"] == "entry"
-            await shown(driven, lambda: driven.state.view is not None and driven.state.view.tick == 0)
+            await driven.until(lambda: driven.state.view is not None and driven.state.view.tick == 0)
 
     drive(sample("for_loop", tmp_path), script, editors=port)
 
@@ -146,7 +136,7 @@ def test_breakpoints_of_both_are_one_list_and_those_of_the_editor_go_with_it(tmp
             both = [{"line": told["breakpoint"]["line"]}, place]
             set_here = (await editor.request("setBreakpoints", source=source, breakpoints=both))["breakpoints"]
             assert [one["id"] for one in set_here] == [1, 2]  # the one of the application, not one more
-            await shown(driven, lambda: len(driven.state.breaks) == 2)
+            await driven.until(lambda: len(driven.state.breaks) == 2)
             await editor.request("continue", threadId=1)
             stop = await editor.event("stopped")
             assert (stop["reason"], stop["hitBreakpointIds"]) == ("breakpoint", [1])
@@ -157,10 +147,10 @@ def test_breakpoints_of_both_are_one_list_and_those_of_the_editor_go_with_it(tmp
             await driven.type("continue")
             assert (await editor.event("stopped"))["reason"] == "function breakpoint"
             await editor.request("evaluate", expression="break @3", context="repl")
-            await shown(driven, lambda: len(driven.state.breaks) == 3)
+            await driven.until(lambda: len(driven.state.breaks) == 3)
             await editor.request("disconnect")
             await editor.event("terminated")
-        await shown(driven, lambda: "editor" not in driven.text("top"))
+        await driven.until(lambda: "editor" not in driven.text("top"))
         assert [str(one.description) for one in debugger.breakpoints] == ["break interest", "break @3"]
         await driven.type("next")  # the application goes on
         assert not driven.app._faults
@@ -182,14 +172,14 @@ def test_edits_and_logged_lines_are_seen_by_both(tmp_path: Path, port: RunPort) 
             await editor.request("setExpression", expression="balance_next[1]", value="8")
             assert (await editor.request("evaluate", expression="balance_next[1]", context="watch"))["result"] == "8.0"
             size = np.sqrt(np.mean(np.square([7, 8, 250 * 1.12**2])))  # which the sheet shows
-            await shown(driven, lambda: driven.state.is_edited and f" {size:.3f}"[:7] in driven.text("sheet"))
+            await driven.until(lambda: driven.state.is_edited and f" {size:.3f}"[:7] in driven.text("sheet"))
             source, lines = await editor.source()
             log = [{"line": line_of(lines, "interest ="), "logMessage": "interest {max(interest)}"}]
             await editor.request("setBreakpoints", source=source, breakpoints=log)
             await driven.type("continue")
             said = [(await editor.event("output"))["output"]]
             assert said[0].startswith("interest ")
-            await shown(driven, lambda: any(one.text.startswith("interest ") for one in driven.state.lists.log))
+            await driven.until(lambda: any(one.text.startswith("interest ") for one in driven.state.lists.log))
 
     drive(sample("for_loop", tmp_path), script, editors=port)
 
@@ -277,7 +267,7 @@ def test_a_second_editor_is_refused_and_one_that_launches_too(tmp_path: Path, po
             await first.attach()
             answer = await second.ask("initialize")
             assert not answer["success"] and "another client" in answer["message"]
-        await shown(driven, lambda: "editor" not in driven.text("top"))
+        await driven.until(lambda: "editor" not in driven.text("top"))
         async with joined(port) as third:
             await third.request("initialize")
             answer = await third.ask("launch", model="x.xml")
@@ -296,17 +286,17 @@ def test_the_session_ends_with_the_application_and_when_another_run_follows(tmp_
             await editor.request("setFunctionBreakpoints", breakpoints=[{"name": "interest"}])
             driven.app.session.follow(lambda: Debugger(debugger.model, dict(np.load(tmp_path / "inputs.npz"))))
             assert (await editor.event("terminated")) == {"restart": True}
-        await shown(driven, lambda: "editor" not in driven.text("top"))
+        await driven.until(lambda: "editor" not in driven.text("top"))
         assert len(driven.app.driver._debugger.breakpoints) == 1  # the run that follows has taken it over
         async with joined(port) as editor:
             await editor.attach()
             await editor.request("disconnect")
-        await shown(driven, lambda: not driven.state.breaks)
+        await driven.until(lambda: not driven.state.breaks)
         async with joined(port) as editor:
             await editor.attach()
             await editor.request("stepIn", threadId=1)
             await editor.event("stopped")
-            await shown(driven, lambda: driven.state.view is not None and driven.state.view.tick == 1)
+            await driven.until(lambda: driven.state.view is not None and driven.state.view.tick == 1)
             port.close()
             assert (await editor.event("terminated")) == {}
 
@@ -343,7 +333,7 @@ def test_an_adapter_that_the_editor_starts_hands_on_to_the_application(tmp_path:
                 assert (await editor.attach(port=port.number))["reason"] == "entry"
                 await editor.request("stepIn", threadId=1)
                 await editor.event("stopped")
-                await shown(driven, lambda: driven.state.view is not None and driven.state.view.tick == 1)
+                await driven.until(lambda: driven.state.view is not None and driven.state.view.tick == 1)
                 port.close()
                 await editor.event("terminated")
                 assert await asyncio.to_thread(process.wait, SECONDS) == 0

@@ -63,26 +63,16 @@ def choices_of(driven: Driven) -> InputChoices:
 
 
 async def loaded(driven: Driven) -> None:
-    for _ in range(500):
-        await driven.pilot.pause(0.01)
-        if not choices_of(driven).loads:
-            return
-    raise AssertionError("it loads for ever")
+    await driven.until(lambda: not choices_of(driven).loads)
 
 
 async def half_read(driven: Driven) -> None:
-    for _ in range(500):
-        await driven.pilot.pause(0.01)
-        if any((load.reading.part or 0) > 0.5 for load in choices_of(driven).loads):
-            await driven.pilot.pause(0.15)  # until the screen has looked
-            return
-    raise AssertionError("nothing is read")
+    await driven.until(lambda: all("loading 5" in driven.text(pane) for pane in ("inputs", "detail")))
 
 
 def test_the_screen_goes_on_while_a_large_file_is_read(model: Model, gate: threading.Event) -> None:
     async def script(driven: Driven) -> None:
         await half_read(driven)
-        assert "loading 5" in driven.text("inputs") and "loading 5" in driven.text("detail")
         assert "1 loading, Esc stops that" in driven.text("answer")
         await driven.type("input y [1,2]")
         assert choices_of(driven).ready == 1
@@ -118,7 +108,7 @@ def test_another_choice_stops_what_is_read_for_the_one_before(model: Model, gate
         await driven.type("input x [5]")
         assert first.stopped
         gate.set()
-        await driven.pilot.pause(0.05)
+        await driven.until(lambda: all(one.name != "inputs" for one in threading.enumerate()))
         assert choices_of(driven).outcome(0).array.tolist() == [5]
 
     drive(opening(model, x="large.npz:x"), script)
