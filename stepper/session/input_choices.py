@@ -43,13 +43,14 @@ class LoadOutcome(Record, eq=False):
     """Value of a chosen input: the tensor and its least and greatest value, or why there is none.
 
     The least and greatest are None if not looked for. The reason is empty if nothing was chosen yet. `loading` is there
-    while the tensor is being made.
+    while the tensor is being made. `is_missing`: the file is not there.
     """
 
     array: Array | None
     problem: str = ""
     span: tuple[float, float] | None = None
     loading: Load | None = None
+    is_missing: bool = False
 
 
 class Load(Struct, eq=False):
@@ -442,7 +443,7 @@ class InputChoices:
         if not choice.spec:
             return LoadOutcome(None, f"type a {'path' if choice.source is InputSource.FILE else choice.source}")
         if choice.source is InputSource.FILE and not is_file(choice.spec):
-            return LoadOutcome(None, "no such file")
+            return LoadOutcome(None, "no such file", is_missing=True)
         load = Load(position, choice.parameter, choice.spec, shape)
         if self._loader is None or load.is_small:
             return load.outcome()

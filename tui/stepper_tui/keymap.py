@@ -125,9 +125,9 @@ def key_for(command: str, pane: str = "", keymap: Sequence[Key] = KEYS) -> Key |
     return next(general, next(iter(known), None))
 
 
-def names_of(key: Key, *, ascii: bool = False) -> str:
+def written_keys(key: Key, *, ascii: bool = False) -> list[str]:
     """Return all keys of one command, as they are written, without keys that a terminal renames."""
-    return "  ".join(key_text(shown(name), ascii=ascii) for name in key.keys if name not in _OTHER_NAMES)
+    return [key_text(shown(name), ascii=ascii) for name in key.keys if name not in _OTHER_NAMES]
 
 
 _OTHER_NAMES = {f"f{number}" for number in range(13, 25)}

@@ -12,10 +12,10 @@ from textual.app import ComposeResult
 from stepper.plain_values import answer_json, json_text
 from stepper.terminal import say
 from stepper.wording import two_columns
-from stepper_tui.keymap import PANES, chosen_keys, footer_keys, names_of
+from stepper_tui.keymap import PANES, chosen_keys, footer_keys, written_keys
 from stepper_tui.keys import PAIRS, Key, Keymap, shown
 from stepper_tui.paint.pane import Pane
-from stepper_tui.paint.rows import Row, padded, width_of, wrapped
+from stepper_tui.paint.rows import Cell, Row, padded, padded_row, wrapped
 from stepper_tui.screens.base import DebugScreen
 from stepper_tui.theme import in_ascii
 
@@ -50,7 +50,7 @@ def lines(keymap: Keymap) -> list[str]:
 
 
 def _line(key: Key) -> str:
-    return f"  {names_of(key):<{_KEYS_WIDTH}}  {key.help:<{_HELP_WIDTH}}  {key.command}".rstrip()
+    return f"  {'  '.join(written_keys(key)):<{_KEYS_WIDTH}}  {key.help:<{_HELP_WIDTH}}  {key.command}".rstrip()
 
 
 def _data(key: Key) -> dict[str, object]:
@@ -77,7 +77,7 @@ def page_lines(panes: tuple[str, ...], keymap: Keymap, width: int, *, ascii: boo
     lines = []
     for pane, keys in page_keys(panes, keymap):
         lines += [f"in {pane}"] if len(panes) > 1 else []
-        lines += two_columns([(names_of(key, ascii=ascii), key.help) for key in keys], width)
+        lines += two_columns([("  ".join(written_keys(key, ascii=ascii)), key.help) for key in keys], width)
     return lines
 
 
@@ -112,7 +112,7 @@ class KeyHelp(Pane):
         head: Row = [("  everywhere", "strong"), ("   a count before repeats: 10n", "dim")]
         if width < _TWICE:
             return [*told, [], *own, [], head, *general, [], *rare]
-        lines = zip_longest([[], *own], [head, *general], fillvalue=())
+        lines = zip_longest([[], *own], [head, *general], fillvalue=list[Cell]())
         return [*told, *([*padded_row(left, half), *right] for left, right in lines), [], *rare]
 
     def _keys(self) -> tuple[list[tuple[Key, Key | None]], ...]:
@@ -124,11 +124,8 @@ class KeyHelp(Pane):
 
     def _names(self, pair: tuple[Key, Key | None]) -> str:
         """Return the keys of a command, and of the way back."""
-        key, back = pair
-        names = names_of(key, ascii=self.look.ascii)
-        return (
-            names if back is None else f"{names.split('  ')[0]}  {names_of(back, ascii=self.look.ascii).split('  ')[0]}"
-        )
+        names = [written_keys(one, ascii=self.look.ascii) for one in pair if one is not None]
+        return "  ".join(names[0] if len(names) == 1 else [name for each in names for name in each[:1]])
 
     def _key_rows(self, pair: tuple[Key, Key | None], width: int) -> Iterator[Row]:
         key = pair[0]
@@ -149,11 +146,6 @@ def paired(keys: Sequence[Key]) -> list[tuple[Key, Key | None]]:
     by_name = {key.shown: key for key in keys}
     backs = {PAIRS[key.shown] for key in keys if PAIRS.get(key.shown) in by_name}
     return [(key, by_name.get(PAIRS.get(key.shown, ""))) for key in keys if key.shown not in backs]
-
-
-def padded_row(row: Row | tuple[()], width: int) -> Row:
-    """Return a row with blanks behind it up to a width."""
-    return [*row, (" " * max(width - width_of(list(row)), 0), "")]
 
 
 class HelpScreen(DebugScreen):

@@ -578,7 +578,7 @@ class InputDetail(Pane, can_focus=False):
         if choice.source is None:
             return [[("  ", ""), (f"{arrows} choose where its value comes from, Enter types a path", "dim")]]
         problem = outcome.problem
-        if problem == "no such file":
+        if outcome.is_missing:
             return [[("  ", ""), (clip_head(printable(choice.text), width // 2), "bad"), (" is not there.", "dim")]]
         return [
             [("  ", ""), (line, "bad" if not place else "")]

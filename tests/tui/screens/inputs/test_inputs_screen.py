@@ -122,6 +122,7 @@ def test_a_wrong_path_is_answered_with_near_ones_and_tab_takes_the_first(model: 
         await driven.press("down", "down", "down")
         await put(driven, 1, "runs/memory.np")
         assert "no such file" in driven.text("inputs")
+        assert "is not there." in driven.text("detail")
         near = driven.text("detail")
         assert "runs/memory.npy" in near and "runs/all.npz:memory" in near and "axes 0 and 1 swapped?" in near
         await driven.press("enter", "tab", "enter")
