@@ -32,11 +32,9 @@ from stepper_tui.state import (
     Answered,
     EditorCame,
     EditorMoves,
-    EventLog,
     FaultFound,
     InputLoaded,
     InputsRefused,
-    LogKind,
     OverviewGrew,
     Reply,
     RunProgress,
@@ -52,6 +50,7 @@ _WITHOUT_RUN = ("inputs", "help")
 """Screens that can be shown while the inputs are chosen."""
 _SETTLING = 0.4
 """Seconds after the first picture in which nothing is loaded that is not on it, so that the run behind it is there."""
+_EDITS = ("set", "undo", "branch")
 _PATIENCE = 2.0
 """Seconds that keys wait at most for what they act on."""
 _SHARE = 40
@@ -286,13 +285,11 @@ class StepperApp(App[int]):
         """Arrange the screen as it was kept."""
         put_layout(self, layout)
 
-    def drive(self, debugger: Debugger | Callable[[], Debugger] | None, log: EventLog | None = None) -> Driver:
-        """Replace the driver, and return the new one; it is not started."""
-        if self._editors is not None and log is not None:  # another run follows
+    def drive(self, debugger: Debugger | Callable[[], Debugger] | None, *, follows: bool = False) -> Driver:
+        """Replace the driver, and return the new one; it is not started. `follows`: there was another run."""
+        if self._editors is not None and follows:
             self._editors.end_session(restarts=True)
-        self.driver = Driver(
-            self, debugger, self.state.model, log, keep=self.session.save_changes, editors=self._editors
-        )
+        self.driver = Driver(self, debugger, self.state.model, keep=self.session.save_changes, editors=self._editors)
         return self.driver
 
     def start_driver(self) -> None:
@@ -301,10 +298,8 @@ class StepperApp(App[int]):
         self.session.restore()
         for line in self._lines:
             self.driver.execute(line)
-        for conflict in self._conflicts:
-            self.driver.log.add(LogKind.REFUSED, f"keys: {conflict}")
         if self._conflicts:
-            more = f" (and {len(self._conflicts) - 1} more: E)" if len(self._conflicts) > 1 else ""
+            more = f" (and {len(self._conflicts) - 1} more: stepper help keys)" if len(self._conflicts) > 1 else ""
             self.call_after_refresh(self.say, f"keys in conflict: {self._conflicts[0]}{more}", "edit")
 
     def _settle_when_open(self) -> None:
@@ -368,6 +363,7 @@ class StepperApp(App[int]):
             self.sheet()
         if reply is not None and reply.moved:
             self.front.put_card("", ())
+            self.session.was_edited |= reply.command in _EDITS
         self.front.show(self.state)
         tick, was = (None if one.view is None else one.view.tick for one in (self.state, before))
         is_asked = reply is not None and reply.moved
@@ -462,13 +458,14 @@ class StepperApp(App[int]):
         if text not in self._faults:
             self._faults.add(text)
             self.log.error(text)
-            self.driver.log.add(LogKind.FAULT, text)
             self.post_message(FaultFound(where, repr(error)))
 
     def _answer(self, reply: Reply) -> None:
         if reply.refused is not None:
             self._refuse(reply.line, reply.refused)
             return
+        if reply.logged:
+            self.front.put_card(reply.line, reply.logged)
         if not reply.lines:
             self.say("")
             return

@@ -14,7 +14,7 @@ from stepper.debug.debugger import Debugger
 from stepper.debug.timeline import ORIGINAL
 from stepper.errors import StepperError, UsageError
 from stepper.records import Record
-from stepper_tui.state import InputLoaded, LogKind
+from stepper_tui.state import InputLoaded
 
 if TYPE_CHECKING:
     from stepper.element_types import Array
@@ -301,6 +301,8 @@ class ApplicationSession:
         """The model as it was before its sequences were opened."""
         self.has_asked = False
         """True if it was said what becomes of edits, and nothing was done since."""
+        self.was_edited = False
+        """True if a command edited the run here."""
 
     @property
     def keeps(self) -> bool:
@@ -318,7 +320,7 @@ class ApplicationSession:
     def kept_at_leaving(self) -> str:
         """The sentence on the edits that were made here and come back; empty where there are none."""
         state = self._host.state
-        if not state.has_edits or not self.keeps or not any(one.kind is LogKind.EDITED for one in state.lists.log):
+        if not (state.has_edits and self.keeps and self.was_edited):
             return ""
         return "edits are kept in the session and come back"
 
@@ -338,7 +340,7 @@ class ApplicationSession:
         back = found.result
         self._host.put_layout(back.layout or {}, is_within=found.is_within)
         if back.sentence:
-            self._tell(back.sentence, "bad" if back.failed else "dim")
+            self._host.say(back.sentence, "bad" if back.failed else "dim")
 
     def save(self, say: bool = True) -> None:
         """Save it now. UsageError if it is not kept."""
@@ -348,7 +350,7 @@ class ApplicationSession:
 
         def saved(path: Path) -> None:
             if say:
-                self._tell(f"session saved in {path}")
+                self._host.say(f"session saved in {path}")
 
         self._host.driver.ask(SaveSession(autosave, layout), saved)
 
@@ -378,10 +380,6 @@ class ApplicationSession:
         something to save a little later."""
         autosave = self.autosave
         return ("", False) if autosave is None else (autosave.keep_up(debugger, due=due), autosave.is_due(debugger))
-
-    def _tell(self, sentence: str, tone: str = "dim") -> None:
-        self._host.say(sentence, tone)
-        self._host.driver.log.add(LogKind.SESSION, sentence)
 
     # --- anew ----------------------------------------------------------------------------------------------------
 
@@ -421,5 +419,5 @@ class ApplicationSession:
         debugger.protected += old.protected
         host.open_first()
         old.ended()
-        host.drive(debugger, old.log).start()
-        self._tell(sentence)
+        host.drive(debugger, follows=True).start()
+        self._host.say(sentence)

@@ -1,11 +1,8 @@
-"""All that goes between the screens and the driver: the state, messages, requests, and the log of what was done."""
+"""All that goes between the screens and the driver: the state, messages, and requests."""
 
 from __future__ import annotations
 
-import itertools
-from collections import deque
 from collections.abc import Callable, Mapping
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import field
@@ -30,15 +27,13 @@ if TYPE_CHECKING:
 
 
 class Lists(Record, eq=False):
-    """Marks and the log; `expected` are the patterns of operations in which NaN and Inf stop nothing.
+    """Marks, and what was found.
 
     `findings` are those of the file, and of the run of the overview when that is over; `checked` names what
     was looked for in the run.
     """
 
     marks: tuple[MarkView, ...] = ()
-    expected: tuple[str, ...] = ()
-    log: tuple[LogEntry, ...] = ()
     findings: tuple[Finding, ...] = ()
     checked: tuple[str, ...] = ()
 
@@ -137,8 +132,9 @@ _BUT_SELECTION = tuple(name for name in State.__struct_fields__ if name != "sele
 class Reply(Record):
     """Answer to a line at the prompt. `moved`: it was a movement; the screen shows all of it but the notes.
 
-    `command` is the full name of the command, empty where the line has none or an editor moved the run. `refused` is an
-    error that has candidates to choose from, `watch` the number of a watch that was just set.
+    `command` is the full name of the command, empty where the line has none or an editor moved the run. `logged` are
+    the lines that breakpoints wrote on the way. `refused` is an error that has candidates to choose from, `watch` the
+    number of a watch that was just set.
     """
 
     line: str
@@ -148,6 +144,7 @@ class Reply(Record):
     ended: bool = False
     command: str = ""
     notes: tuple[str, ...] = ()
+    logged: tuple[str, ...] = ()
     refused: StepperError | None = None
     watch: int | None = None
 
@@ -241,101 +238,6 @@ class InputLoaded(Message):
         super().__init__()
         self.load = load
         self.outcome = outcome
-
-
-MOST_ENTRIES = 5_000
-_LONGEST = 500
-_EDITS = (["set"], ["undo"], ["branch"])
-_LISTING = ("delete", "enable", "disable")
-"""They answer with the whole list."""
-_SETTING = tuple([word] for word in ("break", "b", "change", "delete", "enable", "disable", "ignore", "except",
-                                            "watch", "unwatch", "display", "undisplay", "commands", "log", "mark",
-                                            "session"))  # fmt: skip
-
-
-class LogKind(Enum):
-    """Kind of an entry; the value is the word for it."""
-
-    MOVED = "moved"
-    STOPPED = "stopped"
-    FAILED = "error"
-    EDITED = "edited"
-    SET = "set"
-    LOGGED = "log"
-    REFUSED = "refused"
-    SESSION = "session"
-    FAULT = "fault"
-
-
-class LogEntry(Record):
-    """An event: tick and branch, place in the run, and words.
-
-    `command` is the line that did it, `breakpoint` the number of what stopped the run.
-    """
-
-    number: int
-    kind: LogKind
-    tick: int
-    branch: str
-    place: str
-    command: str
-    text: str
-    breakpoint: int | None = None
-
-
-class EventLog:
-    """Entries in their order. Both threads add; each addition is one step that needs no lock."""
-
-    def __init__(self) -> None:
-        self._entries: deque[LogEntry] = deque(maxlen=MOST_ENTRIES)
-        self._numbers = itertools.count(1)
-        self._seen: tuple[int, tuple[LogEntry, ...]] = (0, ())
-        self._tick, self._branch, self._place = 0, "", ""
-
-    def stand(self, tick: int, branch: str, place: str) -> None:
-        """From now on things happen here."""
-        self._tick, self._branch, self._place = tick, branch, place
-
-    def add(self, kind: LogKind, text: str, command: str = "", breakpoint: int | None = None) -> None:
-        """Something has happened."""
-        first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-        where = self._tick, self._branch, self._place
-        entry = LogEntry(next(self._numbers), kind, *where, command[:_LONGEST], first[:_LONGEST], breakpoint)
-        self._entries.append(entry)
-
-    def entries(self) -> tuple[LogEntry, ...]:
-        """Return all that are kept, the newest last; the same tuple as long as nothing is added."""
-        newest = self._entries[-1].number if self._entries else 0
-        if newest != self._seen[0]:
-            self._seen = newest, tuple(self._entries.copy())
-        return self._seen[1]
-
-    def follow(self, line: str, before: Stop, after: Stop, lines: tuple[str, ...], failed: bool, refused: bool) -> None:
-        """A command was carried out: where it led, and what went wrong.
-
-        `failed`: the run met an error; `refused`: what was asked for cannot be.
-        """
-        from stepper.debug.causes.cause import Trigger
-        from stepper.debug.causes.cause_texts import sentences
-
-        text = lines[0] if lines else ""
-        if failed or refused:
-            self.add(LogKind.FAILED if failed else LogKind.REFUSED, text, line)
-        elif after is not before:
-            cause = after.cause
-            if cause is not None and cause.trigger is Trigger.BREAKPOINT:
-                self.add(LogKind.STOPPED, sentences(cause)[0], line, cause.number)
-            else:
-                self._moved(after, line)
-        elif line.split()[:1] in _SETTING:
-            self.add(LogKind.SET, "" if line.split()[0] in _LISTING else text, line)
-
-    def _moved(self, after: Stop, line: str) -> None:
-        from stepper.debug.causes.cause import Reason
-
-        kind = LogKind.EDITED if line.split()[:1] in _EDITS else LogKind.MOVED
-        done = "" if after.done is None else f"after {after.done.layer.type} '{after.done.layer.name}'"
-        self.add(kind, done if after.reason in (Reason.MOVED, Reason.BREAK) else str(after.reason), line)
 
 
 Answer_co = TypeVar("Answer_co", covariant=True)

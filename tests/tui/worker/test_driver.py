@@ -10,7 +10,7 @@ import pytest
 from msgspec import Struct
 from stepper_tui.paint.rows import Row
 from stepper_tui.screens.sheet.inspector import Inspector
-from stepper_tui.state import FaultFound, LogKind
+from stepper_tui.state import FaultFound
 
 from stepper.debug.debugger import Debugger
 from tests.tui.driven import DECODER, Driven, drive
@@ -94,7 +94,7 @@ def test_a_fault_in_a_pane_is_told_and_the_others_go_on() -> None:
         driven.pane("inspector").__class__ = Broken
         await driven.press("n")
         assert "ZeroDivisionError" in driven.text("inspector")
-        assert [one.text for one in driven.app.driver.log.entries() if one.kind is LogKind.FAULT]
+        assert driven.app._faults
         assert "a fault in Broken" in driven.text("answer")
         iteration = driven.state.iteration
         await driven.type("iter +1")
@@ -114,6 +114,17 @@ def test_a_fault_stays_on_the_line_until_the_user_does_something() -> None:
         assert "a fault in elsewhere" in driven.text("answer"), "the newest one"
         await driven.type("goto tick 2")
         assert "tick 2" in driven.text("answer")
+
+    drive("for_loop", script)
+
+
+def test_the_lines_of_a_logpoint_are_listed_beside_where_the_run_stops() -> None:
+    async def script(driven: Driven) -> None:
+        await driven.type('log balance_next "{iter}: {max(balance_next)}"')
+        await driven.type("continue")
+        lines = driven.answer.splitlines()
+        assert [line.split() for line in lines[1:4]] == [["0:", "1050.0"], ["1:", "1102.5"], ["2:", "1157.625"]]
+        assert "end of the run" in lines[-1]
 
     drive("for_loop", script)
 

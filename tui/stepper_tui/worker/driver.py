@@ -20,11 +20,9 @@ from stepper_tui.state import (
     Adjustment,
     Answered,
     Asked,
-    EventLog,
     ExecuteLine,
     FaultFound,
     InputsRefused,
-    LogKind,
     OverviewGrew,
     Question,
     Reply,
@@ -85,7 +83,6 @@ class Driver:
         app: Receiver,
         debugger: Debugger | Callable[[], Debugger] | None,
         name: str,
-        log: EventLog | None = None,
         *,
         keep: Callable[[Debugger, bool], tuple[str, bool]] = lambda _debugger, _due: ("", False),
         editors: RunPort | None = None,
@@ -97,7 +94,6 @@ class Driver:
         """
         self._app = app
         self._name = name
-        self.log = EventLog() if log is None else log
         self._make = debugger
         self._keep = keep
         self._editors = editors
@@ -130,8 +126,8 @@ class Driver:
         self._debugger = debugger
         self._interpreter = Interpreter(debugger, multiline=False)
         self._background = BackgroundRun(debugger, self._grew, self._let_paint)
-        self._snapshots = Snapshots(debugger, self._interpreter.session, self._name, self.log, self._background)
-        debugger.breakpoints.sink = self._hear
+        self._snapshots = Snapshots(debugger, self._interpreter.session, self._name, self._background)
+        debugger.breakpoints.sink = self._logged.append
         self.is_open = True
 
     # --- asked by the application, in its thread -----------------------------------------------------------------
@@ -370,7 +366,6 @@ class Driver:
                 self._editors.stands()
             if job.title:
                 self._snapshots.after("")
-                self._stand()
                 self._show(None)
             return
         if isinstance(job, ExecuteLine):
@@ -419,12 +414,11 @@ class Driver:
         if not found.is_other:
             return
         self._snapshots.after(found.failure)
-        self._stand()
         after, is_failed = self._debugger.stop, bool(found.failure)
-        lines = (*self._take_log(), *(found.failure.splitlines() if is_failed else (f"{after.place} ({job.title})",)))
-        self.log.follow(job.title, before, after, lines, is_failed, False)
+        lines = tuple(found.failure.splitlines()) if is_failed else (f"{after.place} ({job.title})",)
         moved = after is not before
-        self._show(Reply(job.title, lines if moved or is_failed else (), is_failed, moved))
+        lines = lines if moved or is_failed else ()
+        self._show(Reply(job.title, lines, is_failed, moved, logged=self._take_log()))
 
     def _reply(self, job: ExecuteLine) -> tuple[Reply, str]:
         """Carry out a line; return what came of it, and the error with which the run failed, or none."""
@@ -435,7 +429,6 @@ class Driver:
             self._command = job.line or "again"
         failure = run_failure = ""
         refused: StepperError | None = None
-        before = self._debugger.stop
         try:
             answer = self._interpreter.execute(job.line)
         except UsageError as error:
@@ -448,30 +441,15 @@ class Driver:
                 # A pause that came too late must not stop the next one.
                 self._debugger.machine.request_pause(wanted=False)
         self._snapshots.after(run_failure)
-        lines = (*self._take_log(), *(failure.splitlines() if failure else answer.lines))
-        self._stand()
-        self.log.follow(job.line, before, self._debugger.stop, lines, bool(run_failure), bool(failure))
+        lines = tuple(failure.splitlines()) if failure else answer.lines
         ended = self._interpreter.session.ended
         moved = _moves(job.line) if failure else "reason" in answer.data
         watch = answer.data.get("number") if answer.command in ("watch", "display") else None
         called = _called(job.line)
         command = answer.command or ("" if called is None else called.name)
-        reply = Reply(job.line, lines, bool(failure), moved, ended, command, _notes(answer), refused, watch)
+        notes, logged = _notes(answer), self._take_log()
+        reply = Reply(job.line, lines, bool(failure), moved, ended, command, notes, logged, refused, watch)
         return reply, run_failure
-
-    def _stand(self) -> None:
-        """Note the place of the run in the log."""
-        debugger = self._debugger
-        self.log.stand(debugger.machine.tick, debugger.branches.name, debugger.stop.place)
-
-    def _hear(self, line: str) -> None:
-        """A logpoint writes a line, on the way."""
-        from stepper.engine.frames import place
-
-        self._logged.append(line)
-        machine = self._debugger.machine
-        self.log.stand(machine.tick, self._debugger.branches.name, place(machine.stack))
-        self.log.add(LogKind.LOGGED, line, self._command)
 
     def _take_log(self) -> tuple[str, ...]:
         lines = tuple(self._logged)

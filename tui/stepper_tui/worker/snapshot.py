@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from stepper.debug.moments.spread import MomentView
     from stepper.diagnosis.check.checking import CheckedRun
     from stepper.diagnosis.rule import Finding
-    from stepper_tui.state import EventLog
 
 
 _PATIENCE = 0.5
@@ -35,14 +34,11 @@ _AT_ONCE = 0.004
 class Snapshots:
     """Takes pictures of a debugger; lives in the worker."""
 
-    def __init__(
-        self, debugger: Debugger, session: Session, name: str, log: EventLog, background: BackgroundRun
-    ) -> None:
+    def __init__(self, debugger: Debugger, session: Session, name: str, background: BackgroundRun) -> None:
         self._debugger = debugger
         self._background = background
         self._session = session
         self._name = name
-        self._log = log
         self._failure: tuple[int, str] = (-1, "")
         self._is_compared = True
 
@@ -110,8 +106,6 @@ class Snapshots:
             breaks=break_views(debugger.breakpoints),
             lists=Lists(
                 mark_views(debugger.marks, debugger.branches.name),
-                debugger.breakpoints.exceptions,
-                self._log.entries(),
                 *self._background.findings.known,
             ),
             course=RunCourse(debugger.timeline.edits),
