@@ -511,7 +511,7 @@ class StepperApp(App[int]):
         return self._command_line.chosen_address
 
     def filled(self, line: str) -> str:
-        """Return the line with the selected operation and the chosen row in it. UsageError where there is none."""
+        """Return the line with the selected operation in it. UsageError where there is none."""
         return self._command_line.filled(line)
 
     def completions(self, line: str, most: int) -> list[Completion]:

@@ -109,8 +109,8 @@ class CommandLine:
         """Carry out a line; the name of a page alone shows it. StepperError for one that cannot be."""
         if line.startswith("!"):
             line = f"! {line[1:]}"
-        is_typing = line.startswith("!") or (line.startswith("prompt ") and "{row}" not in line)
-        text = line if is_typing else self.filled(line) if line.startswith("prompt ") else self.filled(line).strip()
+        is_typing = line.startswith(("!", "prompt "))
+        text = line if is_typing else self.filled(line).strip()
         if text.startswith("@"):
             text = f"@ {text[1:]}"
         if text.isdecimal():
@@ -153,11 +153,9 @@ class CommandLine:
         return [*lines, *page_lines(panes, keymap, width, ascii=self._app.look.ascii)]
 
     def filled(self, line: str) -> str:
-        """Return the line with what is selected in it, a row too. UsageError where there is none."""
+        """Return the line with what is selected in it. UsageError where there is none."""
         if line == "why {op}" and self._is_at_failure:
             return "why failure"
-        if "{row}" in line:
-            line = line.replace("{row}", self._chosen_row())
         if "{value}" in line:
             line = line.replace("{value}", _in_all_iterations(self._selected()))
         return line.replace("{op}", self._selected()) if "{op}" in line else line
@@ -184,13 +182,6 @@ class CommandLine:
             ended = state.view is not None and state.view.outputs is not None
             raise UsageError(f"nothing is selected{': the run has ended' if ended else ' yet'}")
         return state.frame.address(state.cursor, self._app.driver.compiled)
-
-    def _chosen_row(self) -> str:
-        pane = self._app.focused_pane
-        name = "" if pane is None else pane.chosen_name
-        if not name:
-            raise UsageError("no row of a list is chosen")
-        return name
 
 
 def _in_all_iterations(address: str) -> str:
@@ -283,5 +274,5 @@ class Actions(Provider):
 
 def _shown(line: str) -> str:
     """Return the line as a name for what it does."""
-    line = line.replace("{op}", "selected operation").replace("{row}", "chosen row")
+    line = line.replace("{op}", "selected operation")
     return line.removesuffix(" +1").removeprefix("prompt ").strip() or "prompt"

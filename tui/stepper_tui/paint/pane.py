@@ -23,7 +23,6 @@ from stepper_tui.paint.rows import (
     padded,
     spread,
     width_of,
-    wrapped,
 )
 from stepper_tui.state import State
 from stepper_tui.theme import GLYPHS
@@ -107,11 +106,6 @@ class Pane(PaintedWidget, can_focus=True):
     def name_for_tab(self) -> str:
         """The word for the pane where Tab leads to it."""
         return self.title or self.kind
-
-    @property
-    def chosen_name(self) -> str:
-        """The text for {row} in a line; empty in a pane without rows to choose."""
-        return ""
 
     @property
     def chosen_address(self) -> str:
@@ -287,21 +281,10 @@ def written(text: str, width: int, tone: Token = "", *, right: bool = False) -> 
 
 
 class ListPane(Pane, Generic[Item]):
-    """Rows of one kind of thing; the chosen one is lit. `follows`: the last row stays chosen while rows are added."""
+    """Rows of one kind of thing; the chosen one is lit."""
 
     DEFAULT_CSS = "ListPane { height: 1fr; }"
-    when_empty: ClassVar[str] = ""
-    """A sentence instead of rows: how to get some."""
-    asked_when_empty: ClassVar[str] = ""
-    """The line that Enter carries out where there are no rows; empty: none."""
-    follows: ClassVar[bool] = False
-    leads_to_moment: ClassVar[bool] = False
-    """True: an opened row is a moment, which is then shown instead of the list."""
-
-    def __init__(self, host: StepperApp, *, id: str | None = None) -> None:
-        super().__init__(host, id=id)
-        self.cursor = 0
-        self.beside: Pane | None = None  # tells more of the chosen row
+    cursor = 0
 
     # --- what a subclass says ------------------------------------------------------------------------------------
 
@@ -313,21 +296,9 @@ class ListPane(Pane, Generic[Item]):
         """Return the columns, without the first cell."""
         return ()
 
-    def entry(self, item: Item, width: int) -> Row:
-        """Return the row of an item, without the first cell."""
-        return cells_of(self.columns(), item, width - 1)
-
-    def name_of(self, item: Item) -> str:
-        """Return the text for {row} in the keys of the pane."""
-        return ""
-
     def line_to_open(self, item: Item) -> str:
         """Return the line that Enter or a double click carries out; empty for none."""
         return ""
-
-    def footnotes(self, width: int) -> list[Row]:
-        """Return rows below the list, which cannot be chosen."""
-        return []
 
     # --- rows ----------------------------------------------------------------------------------------------------
 
@@ -337,32 +308,22 @@ class ListPane(Pane, Generic[Item]):
         return [*super().heading(width), *([[(" ", ""), *overlaid(labels, "dim")]] if labels else [])]
 
     def count(self, width: int) -> int:
-        """Return the entries, and what stands below them."""
-        return (len(self.entries()) or len(self._told(width))) + len(self.footnotes(width))
-
-    def _told(self, width: int) -> list[Row]:
-        return [[("  ", ""), (part, "dim")] for part in wrapped(self.when_empty, max(width - 4, 20)) or [""]]
+        """Return how many entries there are."""
+        return len(self.entries())
 
     def row(self, index: int, width: int) -> Row:
         """Return one of them."""
-        entries = self.entries()
-        before = len(entries) or len(self._told(width))
-        if index >= before:
-            return self.footnotes(width)[index - before]
-        if not entries:
-            return self._told(width)[index]
+        cells = cells_of(self.columns(), self.entries()[index], width - 1)
         if index != self.cursor:
-            return [(" ", ""), *self.entry(entries[index], width)]
-        row: Row = [(GLYPHS["focus"], "accent"), *self.entry(entries[index], width)]
+            return [(" ", ""), *cells]
+        row: Row = [(GLYPHS["focus"], "accent"), *cells]
         row = [*row, (" " * max(width - width_of(row), 0), "")]
         return overlaid(row, "cursor")
 
     def update(self, state: State) -> None:
         """The chosen row stays, or the last one does."""
-        at_end = self.cursor >= len(self.entries()) - 1
         self.state = state
-        last = max(len(self.entries()) - 1, 0)
-        self.cursor = last if self.follows and at_end else min(self.cursor, last)
+        self.cursor = min(self.cursor, max(len(self.entries()) - 1, 0))
         self._show_cursor()
         self.changed()
 
@@ -374,19 +335,11 @@ class ListPane(Pane, Generic[Item]):
         entries = self.entries()
         return entries[self.cursor] if self.cursor < len(entries) else None
 
-    @property
-    def chosen_name(self) -> str:
-        """The text for {row}; empty where nothing can be chosen."""
-        chosen = self.chosen
-        return "" if chosen is None else self.name_of(chosen)
-
     def choose(self, index: int) -> None:
         """Choose a row, as near as there is one."""
         self.cursor = max(0, min(index, len(self.entries()) - 1))
         self._show_cursor()
         self.changed()
-        if self.beside is not None:
-            self.beside.changed()
 
     def move(self, to: str) -> None:
         """+N, -N, page, -page, first or last."""
@@ -395,16 +348,10 @@ class ListPane(Pane, Generic[Item]):
         self.choose(ends[to] if to in ends else self.cursor + int(to))
 
     def open_chosen(self) -> None:
-        """Open the chosen row; of an empty list ask for the first."""
+        """Open the chosen row."""
         chosen = self.chosen
-        if chosen is None and self.asked_when_empty:
-            self.post_line(self.asked_when_empty)
-            return
-        line = "" if chosen is None else self.line_to_open(chosen)
-        if line:
+        if chosen is not None and (line := self.line_to_open(chosen)):
             self.post_line(line)
-            if self.leads_to_moment:
-                self.post_line("view sheet")
 
     def _room(self) -> int:
         return max(self.size.height - len(self.heading(self.size.width)), 1)
@@ -426,16 +373,13 @@ class ListPane(Pane, Generic[Item]):
         """A click chooses, a second one opens."""
         place = event.get_content_offset(self)
         index = None if place is None else self.row_at(place.y)
-        if index is None or index >= len(self.entries()):
-            if event.chain >= 2 and not self.entries():
-                self.open_chosen()
+        if index is None:
             return
-        was = self.cursor
         self.choose(index)
         if event.chain >= 2:
             self.open_chosen()
         else:
-            self.clicked(index, event.x, again=was == index)
+            self.clicked(index)
 
-    def clicked(self, index: int, x: int, *, again: bool) -> None:
-        """A row was clicked at this column; `again`: it was chosen already."""
+    def clicked(self, index: int) -> None:
+        """A row was clicked."""

@@ -212,7 +212,7 @@ class PickList(ListPane["Completion"]):
         if chosen is not None:
             self.host.submit(chosen.line)
 
-    def clicked(self, index: int, x: int, *, again: bool) -> None:
+    def clicked(self, index: int) -> None:
         """While one types, the prompt takes what is clicked."""
         self.host.take_completion(self._picks[index])
 
