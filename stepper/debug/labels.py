@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from stepper.debug.causes.loop_ends import PASSING
-from stepper.debug.overview.overview_facts import appended
 from stepper.element_types import Array
 from stepper.engine.program import BranchPlan, Operation, Program
 from stepper.errors import UsageError
@@ -110,9 +109,7 @@ def _pairs(program: Program, operation: Operation) -> Iterator[tuple[Slot, Slot]
         yield from (((inner, slot), (outer, operation.outputs[port])) for port, slot in given)
         for parameter, result in plan.carried:
             yield (inner, parameter), (inner, result)
-            piece = appended(plan.program, parameter, result)
-            if piece is not None:
-                yield (inner, piece), (inner, result)
+            yield (inner, plan.program.shown_slot(result)), (inner, result)
 
 
 def label_of(labels: tuple[str, ...], number: float) -> str:

@@ -17,7 +17,7 @@ from stepper.element_types import FLOATING, Array, Indices
 from stepper.engine.loops import Control, EndReason
 from stepper.engine.program import CompiledModel, LoopPlan, Operation, Program, Value
 from stepper.errors import ErrorPlace
-from stepper.ir.model import Layer, LayerSite, Slicing, growth_of, iteration_word, layer_site
+from stepper.ir.model import Layer, LayerSite, Slicing, iteration_word, layer_site
 from stepper.records import Brief, Record
 from stepper.tensors.histories import ValueHistory
 
@@ -453,19 +453,15 @@ def loop_rows(layer: Layer, plan: LoopPlan, file: str) -> LoopRows:
         slicing: Slicing | None = None,
     ) -> None:
         """Add a row of what is `made`, or of the piece that this grows by."""
-        piece = pieces.get(made) if slicing is None else None
-        slot = made if piece is None else piece
-        axis = None if slicing is None else slicing.axis
-        if piece is not None:
-            axis = _joined_along(program, made)
+        slot = program.shown_slot(made) if slicing is None else made
+        axis = slicing.axis if slicing is not None else None if slot == made else _joined_along(program, made)
         producer, output, index = None, 0, program.computed_at.get(slot)
         if index is not None:
             operation = program.operations[index]
             producer, output = layer_site(operation.layer, file), operation.outputs.index(slot)
-        row = Row(kind, inner, into, producer, port, line, axis, piece is not None, output=output)
+        row = Row(kind, inner, into, producer, port, line, axis, slot != made, output=output)
         slots.add(row, None if kind is RowKind.CONDITION else slot)
 
-    pieces = {entry.result: appended(program, entry.parameter, entry.result) for entry in plan.merged}
     if plan.condition_result is not None:
         line = next((one.line for one in body.outputs if one.output is None), 0)
         add(RowKind.CONDITION, result(plan.condition_result), plan.condition_result, line=line)
@@ -484,14 +480,6 @@ def loop_rows(layer: Layer, plan: LoopPlan, file: str) -> LoopRows:
         row = Row(RowKind.SLICE, site, None, site, sliced.input, sliced.line, sliced.slicing.axis)
         slots.add(row, sliced.parameter)
     return slots
-
-
-def appended(program: Program, parameter: int, result: int) -> int | None:
-    """Return the slot of the piece where a body gives back its Parameter with a piece joined to it."""
-    layer = program.graph.results[program.results.index(result)]
-    growth = growth_of(program.graph, layer.id, program.parameter(parameter).id)
-    piece = None if growth is None else growth.piece
-    return None if piece is None else program.slots.get((piece.layer, piece.output))
 
 
 def _joined_along(program: Program, result: int) -> int | None:
