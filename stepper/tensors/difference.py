@@ -189,7 +189,7 @@ def distance(a: Any, b: Any) -> float:
 
 
 class Change(StrEnum):
-    """Classify how a value differs from its baseline.
+    """Classify how a value differs from its baseline, the most severe last.
 
     MENDED: an element that was NaN or infinite in the baseline is finite now. BROKEN: the reverse, which counts before.
     TRUTH: a boolean became true or false, which is no number. ADDED: the baseline has no such value, because its loop
@@ -197,12 +197,12 @@ class Change(StrEnum):
     """
 
     SAME = "same"
+    ADDED = "only now"
     NUMBER = "number"
     TRUTH = "truth"
+    SHAPE = "shape"
     MENDED = "mended"
     BROKEN = "broken"
-    SHAPE = "shape"
-    ADDED = "only now"
 
 
 class Difference(Record):

@@ -26,7 +26,7 @@ from stepper.debug.moments.moment import (
     order_of,
     place_of_stack,
 )
-from stepper.debug.moments.spread import MomentView, Other, Spread
+from stepper.debug.moments.spread import CODES, MomentView, Other, Spread
 from stepper.debug.scopes import ValuePlace, innermost_loop, path_of
 from stepper.debug.stop import iteration_of
 from stepper.debug.timeline import ORIGINAL, RunCourse, Timeline
@@ -38,7 +38,7 @@ from stepper.ir.lowering import without_loops
 from stepper.ir.model import Layer
 from stepper.query.address_resolution import Atlas
 from stepper.records import Record
-from stepper.tensors.difference import Change, Difference, difference
+from stepper.tensors.difference import Difference, difference
 from stepper.tensors.tolerances import Tolerances
 from stepper.wording import counted
 
@@ -176,7 +176,6 @@ def _program_at(main: Program, place: GraphPlace) -> tuple[Program, Order]:
 
 
 _ENDED = "the run has ended"
-_RANKS = tuple(Change)
 
 
 class Moments:
@@ -332,7 +331,7 @@ class Moments:
             now = [None if slot < 0 else frame.values[slot] for slot in operation.outputs]
             pairs = [self._pair(moment, a, stack, operation.layer, place, one) for place, one in enumerate(now)]
             if known := [pair for pair in pairs if pair is not None]:
-                found[index] = max(known, key=lambda one: (_RANKS.index(one.change), one.relative or 0.0))
+                found[index] = max(known, key=lambda one: (CODES[one.change], one.relative or 0.0))
         return found
 
     def _pair(
@@ -379,7 +378,7 @@ class Moments:
 
     def _of_branch(self, name: str) -> Moment:
         if name == self._branches.name:
-            raise UsageError(f"now is branch {name} itself; set ADDR = EXPR makes another one to hold against it")
+            raise UsageError(f"the run is in branch {name} itself; set ADDR = EXPR makes another one to compare with")
         return Moment(MomentKind.BRANCH, name)
 
     def here(self) -> Moment:

@@ -194,15 +194,7 @@ _MEMORY = 2**26
 SECONDS = 60.0
 """For how long two courses are compared in all."""
 
-CODES = {
-    Change.SAME: 1,
-    Change.ADDED: 2,
-    Change.NUMBER: 3,
-    Change.TRUTH: 4,
-    Change.SHAPE: 5,
-    Change.MENDED: 6,
-    Change.BROKEN: 7,
-}
+CODES = {change: code for code, change in enumerate(Change, 1)}
 """By change: what stands for it in the cells. The largest of several iterations stands for all of them."""
 _BY_CODE = {code: change for change, code in CODES.items()}
 
@@ -266,7 +258,17 @@ class SpreadCells(Brief, dict=True):
     @property
     def touched(self) -> Array:
         """Return for each operation True if it differs in any iteration."""
-        return np.asarray((self.changes > CODES[Change.SAME]).any(axis=0))
+        return np.asarray(self._differs.any(axis=0))
+
+    @property
+    def first(self) -> tuple[int, int] | None:
+        """The first iteration in which an operation differs, and the operation's index; None where none does."""
+        row = int(np.argmax(self._differs.any(axis=1)))
+        return (row * self.step, int(np.argmax(self._differs[row]))) if self._differs.any() else None
+
+    @cached_property
+    def _differs(self) -> Array:
+        return np.asarray(self.changes > CODES[Change.SAME])
 
 
 class SpreadView(Brief):
@@ -292,12 +294,7 @@ class SpreadView(Brief):
     @property
     def first(self) -> tuple[SpreadCells, int, int] | None:
         """The first iteration in which an operation differs, and that operation; None where none does."""
-        for cells in self.runs:
-            differs = cells.changes > CODES[Change.SAME]
-            if differs.any():
-                row = int(np.argmax(differs.any(axis=1)))
-                return cells, row * cells.step, int(np.argmax(differs[row]))
-        return None
+        return next(((cells, *found) for cells in self.runs if (found := cells.first) is not None), None)
 
 
 class _CellsBuilder:

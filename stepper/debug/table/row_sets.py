@@ -19,7 +19,7 @@ from stepper.debug.breakpoints.breakpoint import bodies
 from stepper.debug.debugger import Debugger
 from stepper.debug.finding import tick_of_address
 from stepper.debug.loop_runs import Batch, IterationReader, Outer, outer_now
-from stepper.debug.moments.spread import CODES, SpreadCells
+from stepper.debug.moments.spread import SpreadCells
 from stepper.debug.overview.overview_facts import Row, RowKind, loop_rows
 from stepper.debug.provenance.operation_at import program_of
 from stepper.debug.scopes import Names, is_body, loop_depth, target_in
@@ -49,10 +49,7 @@ from stepper.query.expression_syntax import (
 from stepper.query.expressions import Compiler, ReadFrom, parse
 from stepper.query.short_names import short_names_of
 from stepper.records import Record
-from stepper.tensors.difference import Change
 from stepper.tensors.statistics import FITTING
-
-SAME = CODES[Change.SAME]
 
 
 class RowSet(StrEnum):
@@ -321,9 +318,8 @@ def _changed(debugger: Debugger, question: SheetQuestion) -> RowsFound:
     runs = [one for one in found.view().runs if one.program is program and same_outer(one.outer, question.frame.outer)]
     touched = sorted({index for one in runs for index in np.flatnonzero(one.touched).tolist()})
     rows = _of_operations(debugger, question, touched, "every operation of this graph gives what it gave before")
-    changes = runs[-1].changes[:, touched]
-    first = int(np.argmax((changes > SAME).any(axis=1)))
-    return replace(rows, changes=runs[-1], row=int(np.argmax(changes[first] > SAME)), iteration=first * runs[-1].step)
+    iteration, operation = runs[-1].first or (0, touched[0])
+    return replace(rows, changes=runs[-1], row=touched.index(operation), iteration=iteration)
 
 
 def _watched(debugger: Debugger, question: SheetQuestion) -> RowsFound:
