@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from stepper.errors import UsageError
 from stepper.records import Record
 
 if TYPE_CHECKING:
@@ -34,6 +35,18 @@ def actions() -> Mapping[str, Action]:
     for group in _GROUPS:
         import_module(f"stepper_tui.actions.{group}")
     return _ACTIONS
+
+
+WAYS: Final = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
+"""Rows and columns of each direction."""
+
+
+def integer(text: str) -> int:
+    """Return the number that a text is. UsageError where it is none."""
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"a number is expected, not '{text}'") from None
 
 
 def action(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from stepper_tui.launch import model_name
-from stepper_tui.paint.rows import carried_name, clip, expression_name, operation_names, spark
+from stepper_tui.paint.rows import bars_of, carried_name, clip, expression_name, operation_names
 
 import stepper
 from stepper.ir.reader import read
 from stepper.tensors.number_text import fitted
+from stepper.tensors.tensor_pictures import bar_scale
 from tests.debug.debugged import SAMPLES
 from tests.models import Graph
 from tests.tui.driven import debugger_of_sample
@@ -42,9 +44,12 @@ def test_numbers_fit_six_cells(value: float, text: str) -> None:
 
 
 def test_bars_show_what_is_not_finite_as_letters() -> None:
-    assert spark([0.0, 1.0, math.nan, math.inf, None]) == "▁▆NI "
-    assert spark([1.0, 2.0, 1e9, 1.5]) == "▁▆▆▃", "one outlier does not flatten the others"
-    assert spark([3.0, 3.0]) == "▁▁" and spark([-1e308, 1e308]) == "▁▆"
+    def bars(*numbers: float) -> str:
+        return bars_of(np.array(numbers), bar_scale(np.array(numbers), may_be_log=False))
+
+    assert bars(0.0, 1.0, math.nan, math.inf) == "▁▆NI"
+    assert bars(1.0, 2.0, 1e9, 1.5) == "▁▆▆▃", "one outlier does not flatten the others"
+    assert bars(3.0, 3.0) == "▃▃" and bars(-1e308, 1e308) == "▁▆"
     assert clip("a_long_name_12", 10) == "a_lon…e_12"
 
 

@@ -16,7 +16,7 @@ from stepper.session.input_choices import InputChoices
 from stepper.wording import two_columns
 from stepper_tui.command_line import VIEWS
 from stepper_tui.paint.pane import ListPane, Pane
-from stepper_tui.registry import action
+from stepper_tui.registry import WAYS, action, integer
 from stepper_tui.screens.inputs import InputsScreen, InputsTable, OpenDimensions, set_size
 from stepper_tui.screens.sheet.screen import SheetScreen
 from stepper_tui.worker.python_prompt import EvaluatePython
@@ -89,7 +89,7 @@ def _select(app: StepperApp, text: str) -> None:
         return
     if state.frame is None or state.cursor is None:
         raise UsageError("the run has ended; there is nothing to select")
-    number = _integer(text)
+    number = integer(text)
     wanted = state.cursor + number if text[0] in "+-" else number
     app.select(max(0, min(wanted, len(state.frame.layers) - 1)))
 
@@ -121,19 +121,17 @@ def _scroll(app: StepperApp, text: str) -> None:
     if pane is not None:
         page, rows = max(pane.size.height - 2, 1), pane.count(pane.size.width)
         ways = {"page": page, "-page": -page, "first": -rows, "last": rows}
-        pane.scroll_rows(ways[text] if text in ways else _integer(text or "1"))
-
-
-_WAYS = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
+        pane.scroll_rows(ways[text] if text in ways else integer(text or "1"))
 
 
 @action("pan", syntax="left|right|up|down [N]", help="see what is beside, without moving")
 def _pan(app: StepperApp, text: str) -> None:
     focused = app.focused_pane
     way, _, count = text.partition(" ")
-    if way in _WAYS and focused is not None and isinstance(focused, Pannable):
-        times = _integer(count or "1")
-        focused.pan_by(_WAYS[way][0] * times, _WAYS[way][1] * times)
+    if way in WAYS and focused is not None and isinstance(focused, Pannable):
+        times = integer(count or "1")
+        down, across = WAYS[way]
+        focused.pan_by(across * times, down * times)
 
 
 @action("fold", help="fold or unfold what is selected")
@@ -240,13 +238,6 @@ def _leave(app: StepperApp, sentence: str) -> None:
         app.session.has_asked = True
     else:
         app.leave()
-
-
-def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise UsageError(f"a number is expected, not '{text}'") from None
 
 
 @action("save-session", help="keep breakpoints, watches, marks, branches, layout and this place")

@@ -17,7 +17,7 @@ from stepper.tensors.tolerances import Tolerances
 from stepper.wording import counted
 from stepper_tui.actions.values import subject_of
 from stepper_tui.paint.rows import layer_name
-from stepper_tui.registry import action
+from stepper_tui.registry import WAYS, action, integer
 from stepper_tui.screens.sheet.headline import count_of, loop_facts
 from stepper_tui.screens.sheet.model import SheetModel
 from stepper_tui.state import CompareWithin
@@ -25,7 +25,6 @@ from stepper_tui.state import CompareWithin
 if TYPE_CHECKING:
     from stepper_tui.app import StepperApp
 
-_WAYS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 _FAR = 2**40
 _MOST_COPIED = 2**21
 """Letters of rows that are copied."""
@@ -94,17 +93,17 @@ def _body(app: StepperApp, text: str) -> None:
 def _move(app: StepperApp, text: str) -> None:
     model = _model(app)
     word, _, count = text.partition(" ")
-    times = _integer(count) if count else 1
+    times = integer(count) if count else 1
     page = max(model.room - 1, 1)
     ends = {"home": (0, -_FAR), "end": (0, _FAR), "first": (-_FAR, 0), "last": (_FAR, 0)}
-    if word in _WAYS:
-        model.move(_WAYS[word][0] * times, _WAYS[word][1] * times)
+    if word in WAYS:
+        model.move(WAYS[word][0] * times, WAYS[word][1] * times)
     elif word in ("page", "-page"):
         model.move((page if word == "page" else -page) * times, 0)
     elif word in ends:
         model.move(*ends[word])
     else:
-        raise UsageError(f"'{word}' is not a direction; there are {', '.join((*_WAYS, 'page', '-page', *ends))}")
+        raise UsageError(f"'{word}' is not a direction; there are {', '.join((*WAYS, 'page', '-page', *ends))}")
 
 
 @action("sheet-sort", syntax="down|up [ROW]", help="order the iterations by a row; once more: as they ran")
@@ -183,7 +182,7 @@ def _why(app: StepperApp, _text: str) -> None:
 
 @action("sheet-wider", syntax="N|-N", help="follow so many operands more of the value of the cursor on its path")
 def _wider(app: StepperApp, text: str) -> None:
-    _model(app).widen(_integer(text or "1"))
+    _model(app).widen(integer(text or "1"))
 
 
 @action("sheet-mark", syntax="LETTER", help="A is the iteration of the cursor; other letters mark the position")
@@ -248,13 +247,6 @@ def _export_story(app: StepperApp, text: str) -> None:
 @action("sequences", help="open the recurrent sequences of the model as loops, or close them again")
 def _sequences(app: StepperApp, _text: str) -> None:
     app.session.toggle_sequences()
-
-
-def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise UsageError(f"a number is expected, not '{text}'") from None
 
 
 class OpenReference(Record):

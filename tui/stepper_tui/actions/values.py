@@ -15,7 +15,7 @@ from stepper.query.address_syntax import Address, numpy_index, parse_address
 from stepper.tensors.planes import Plane, plane_of
 from stepper.tensors.surveys import standing_out
 from stepper.wording import excerpt
-from stepper_tui.registry import action
+from stepper_tui.registry import WAYS, action, integer
 from stepper_tui.screens.value.inspected import FindNonFinite, Inspected, Subject, shown
 from stepper_tui.screens.value.screen import ValueScreen
 from stepper_tui.screens.value.tensor import TensorPane, exact
@@ -99,9 +99,6 @@ def _copy(app: StepperApp, text: str) -> None:
     app.say(f"copied {excerpt(copied)}")
 
 
-_WAYS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
-
-
 def _screen(app: StepperApp) -> ValueScreen:
     """Return the screen that the actions are for."""
     front = next((screen for screen in reversed(app.screen_stack) if isinstance(screen, ValueScreen)), None)
@@ -122,12 +119,12 @@ def _shown(app: StepperApp) -> tuple[ValueScreen, Inspected, Array]:
 def _element(app: StepperApp, text: str) -> None:
     screen, seen, array = _shown(app)
     word, _, count = text.partition(" ")
-    times = _integer(count) if count else 1
+    times = integer(count) if count else 1
     row, column = seen.place
-    if word in _WAYS:
+    if word in WAYS:
         down, across = screen.query_one("#tensor", TensorPane).step()
-        row += _WAYS[word][0] * down * times
-        column += _WAYS[word][1] * across * times
+        row += WAYS[word][0] * down * times
+        column += WAYS[word][1] * across * times
     elif word in ("page", "-page"):
         row += (1 if word == "page" else -1) * screen.query_one("#tensor", TensorPane).page() * times
     elif word in ("home", "end"):
@@ -137,7 +134,7 @@ def _element(app: StepperApp, text: str) -> None:
         row, column = seen.place
     else:
         raise UsageError(
-            f"'{word}' is not a direction; there are {', '.join(_WAYS)}, home, end, first, last, page, -page"
+            f"'{word}' is not a direction; there are {', '.join(WAYS)}, home, end, first, last, page, -page"
         )
     seen.point_at(row, column)
     screen.repaint_panes()
@@ -146,7 +143,7 @@ def _element(app: StepperApp, text: str) -> None:
 @action("@", syntax="0,3", help="go to an element of the value that is open")
 def _go_to(app: StepperApp, text: str) -> None:
     screen, seen, _array = _shown(app)
-    seen.go_to(tuple(_integer(part) for part in text.strip("[] ").split(",") if part.strip()))
+    seen.go_to(tuple(integer(part) for part in text.strip("[] ").split(",") if part.strip()))
     screen.repaint_panes()
 
 
@@ -172,9 +169,9 @@ def _axis(app: StepperApp, text: str) -> None:
     elif text in ("rows", "columns"):
         seen.show_plane(plane.with_rows(axis) if text == "rows" else plane.with_columns(axis))
     elif text.startswith(("+", "-")):
-        seen.show_plane(_moved(plane, axis, _integer(text), app))
-    elif 0 <= _integer(text) < array.ndim:
-        seen.axis = _integer(text)
+        seen.show_plane(_moved(plane, axis, integer(text), app))
+    elif 0 <= integer(text) < array.ndim:
+        seen.axis = integer(text)
     else:
         raise UsageError(f"there is no axis {text}; there are {array.ndim}, from 0")
     screen.repaint_panes()
@@ -237,10 +234,3 @@ def _save_value(app: StepperApp, _text: str) -> None:
     if not seen.shown.address:
         raise UsageError("outputs of the model are saved with `stepper run --output`, or with `save` in the run")
     app.open_prompt(f"save {seen.shown.address} value.npy")
-
-
-def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise UsageError(f"a number is expected, not '{text}'") from None

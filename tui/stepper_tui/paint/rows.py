@@ -6,7 +6,7 @@ import math
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
@@ -21,10 +21,11 @@ from stepper.engine.program import mark_of
 from stepper.query import short_names
 from stepper.records import Record
 from stepper.tensors.number_text import fitted, short_exponent
-from stepper.tensors.tensor_pictures import bar_scale
+from stepper.tensors.tensor_pictures import BarScale, heights
 from stepper_tui.keys import NAMES, Keymap, shown
 
 if TYPE_CHECKING:
+    from stepper.element_types import Array
     from stepper.engine.program import CompiledModel, Program
     from stepper.ir.model import Layer, LayerSite
 
@@ -53,33 +54,12 @@ def printable(text: str) -> str:
     return "".join("�" if unicodedata.category(letter)[0] == "C" else letter for letter in text)
 
 
-def spark(
-    numbers: Iterable[float | None], low: float | None = None, high: float | None = None, *, missing: str = " "
-) -> str:
-    """Return one bar a number; NaN and Inf are letters, never a height, and one outlier does not flatten the others."""
-    return _spark(tuple(numbers), low, high, missing)
-
-
-@lru_cache(maxsize=2_048)
-def _spark(values: tuple[float | None, ...], low: float | None, high: float | None, missing: str) -> str:
-    """Draw numbers as a line of bars; after a key, most rows repeat a cached line."""
-    finite = [value for value in values if value is not None and math.isfinite(value)]
-    scale = bar_scale(np.array(finite), may_be_log=False)
-    least = scale.low if low is None else low
-    most = scale.high if high is None else high
-    return "".join(missing if value is None else bar(value, least, most) for value in values)
-
-
-def bar(value: float, low: float, high: float) -> str:
-    """Return the bar of one number between two others."""
-    if math.isnan(value):
-        return "N"
-    if math.isinf(value):
-        return "I"
-    # Halved, so that the distance of the largest numbers does not overflow.
-    span = high / 2 - low / 2
-    level = (value / 2 - low / 2) / span if span > 0 else 0.0
-    return BARS[max(0, min(5, int(level * 5.999)))]
+def bars_of(numbers: Array, scale: BarScale) -> str:
+    """Return a bar for each number; NaN and Inf are letters, never a height."""
+    return "".join(
+        "N" if level != level else "I" if math.isinf(level) else BARS[int(level * 5.999)]
+        for level in heights(numbers, scale).tolist()
+    )
 
 
 def columns(levels: Sequence[float], tall: int, wide: int, *, gap: bool = False) -> list[str]:

@@ -28,8 +28,10 @@ from stepper.export.figures.figure import NodeKind
 from stepper.export.layout.layered import Box, Lane, LayeredLayout, Segment, Wire, back_lanes, lay_out
 from stepper.ir.model import Body, Layer
 from stepper.records import Record
+from stepper.tensors.tensor_pictures import bar_scale
 from stepper_tui.paint.rows import (
     Row,
+    bars_of,
     carried_name,
     cell_len,
     clip,
@@ -39,7 +41,6 @@ from stepper_tui.paint.rows import (
     partner_mark,
     printable,
     short_count,
-    spark,
 )
 from stepper_tui.theme import GLYPHS, break_glyph
 
@@ -732,4 +733,4 @@ def value_text(array: Array | None, room: int) -> str:
         begins = np.arange(room) * len(values) // room
         high, low = (ufunc.reduceat(values, begins) for ufunc in (np.maximum, np.minimum))
         values = np.where(high >= -low, high, low)  # a NaN is both
-    return spark(values.tolist())
+    return bars_of(values, bar_scale(values, may_be_log=False))

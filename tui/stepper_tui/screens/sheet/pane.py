@@ -21,14 +21,14 @@ from stepper.element_types import Array
 from stepper.errors import UsageError
 from stepper.tensors.difference import Change
 from stepper.tensors.number_text import fitted
-from stepper.tensors.tensor_pictures import BarScale, Form, Scale, bar_scale, heights, scale_of, shades
+from stepper.tensors.tensor_pictures import BarScale, Form, Scale, bar_scale, scale_of, shades
 from stepper.wording import counted
 from stepper_tui.paint.pane import Pane
 from stepper_tui.paint.pictures import Slot, form_in, picture, row_scale, scale_text, unit_text
 from stepper_tui.paint.rows import (
-    BARS,
     Cell,
     Row,
+    bars_of,
     cell_len,
     clip,
     expression_name,
@@ -172,15 +172,6 @@ def _scale_between(low: float, high: float) -> Scale:
 @lru_cache(maxsize=1 << 10)
 def _bar_scale_of(course: bytes) -> BarScale:
     return bar_scale(np.frombuffer(course), may_be_log=False)
-
-
-def bars_of(numbers: Sequence[float], course: Array) -> str:
-    """Return a bar for each number of a column, by the scale of the whole column; N and I are letters."""
-    levels = heights(np.array(numbers), _bar_scale_of(course.tobytes()))
-    return "".join(
-        "N" if level != level else "I" if math.isinf(level) else BARS[max(0, min(5, int(level * 5.999)))]
-        for level in levels.tolist()
-    )
 
 
 _WIDE = 9
@@ -669,7 +660,7 @@ class SheetPane(Pane):
         course = None if view is None else view.courses.get(index)
         strongest = (None if one is None else one.strongest for one in parts)
         known = [] if course is None or is_truth else [one for one in strongest if one is not None]
-        bars = iter(() if course is None else bars_of(known, course))
+        bars = iter(() if course is None else bars_of(np.array(known), _bar_scale_of(course.tobytes())))
         for one in parts:
             if one is None or one.strongest is None:
                 yield GLYPHS["pending"], "faint"
