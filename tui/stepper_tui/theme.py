@@ -65,14 +65,8 @@ class Look(Record):
         """The glyph of an edited value; in ASCII the usual glyph means a breakpoint."""
         return "#" if self.ascii else GLYPHS["edit"]
 
-    @property
-    def arrow(self) -> str:
-        """The arrow between what a value was and is."""
-        return "->" if self.ascii else "→"
-
 
 GLYPHS = {
-    "now": "▸",  # the moment: its value is there
     "pending": "·",  # not yet; shows the value of the iteration before
     "break": "●",
     "break-off": "○",
@@ -80,30 +74,23 @@ GLYPHS = {
     "shape": "~",  # the shape changed
     "edit": "*",  # changed by hand
     "added": "+",  # A has no such iteration
-    "stuck": "=",
-    "grow": "^",
-    "change": "Δ",
     "diff": "≠",
-    "watch": "◦",
     "back": "↺",
     "scan": "⊞",
     "fold": "▸",
     "unfold": "▾",
-    "part": "·",  # of a box that is open as long as the cursor is in it
     "true": "T",
     "false": "F",
-    "free": "·",
     "focus": "▌",
     "dot": "●",  # of an operation, where its wires begin and end
 }
+"""All are one cell wide."""
 
 
 def break_glyph(one: BreakView) -> str:
     """Return the glyph of a breakpoint: a dot, hollow if it is off, a lozenge if it has a condition."""
     return GLYPHS["break-off" if not one.enabled else "break-if" if one.conditional else "break"]
 
-
-"""All are one cell wide."""
 
 _TWINS = (
     "─- │| ╭+ ╮+ ╰+ ╯+ ├+ ┤+ ┬+ ┴+ ┼+ ╌- ╎: ╵' ╶- └+ ┌+ ┘+ ┐+ ╷| ╴- ═= ╒+ ╕+ ╘+ ╛+ ▼v ▲^ ▸> ▾v ●* ○o ◆? ◦w ↺@ ⊞+ ≠! ·. "

@@ -103,7 +103,6 @@ class SheetColumn(Record):
 class SheetTopic(Record, eq=False):
     """Subject of a table: values of one loop's body, in the iterations [begin, end) of one run of it."""
 
-    text: str
     body: Program
     outer: Outer
     values: tuple[SheetValue, ...]
@@ -132,7 +131,7 @@ def topic_of(timeline: Timeline, text: str) -> SheetTopic:
     if len(said) > 1:
         raise UsageError("a table is of one run of a loop; these are in several")
     begin, end = _range([target.iterations[len(body.path) - 1] for _, target in found])
-    return SheetTopic(text.strip(), body, said[0], tuple(value for value, _ in found), begin, end)
+    return SheetTopic(body, said[0], tuple(value for value, _ in found), begin, end)
 
 
 def with_meant(text: str, meant: Callable[[Address], Address]) -> str:
@@ -365,9 +364,8 @@ class ColumnFacts(Record):
 
 
 class SheetForm(Record):
-    """A value of a table: its name, and its type and shape, empty and None before one was read."""
+    """Type and shape of a value of a table, empty and None before one was read."""
 
-    name: str
     type: str
     shape: Shape | None
 
@@ -391,7 +389,7 @@ class GatheredValue:
         self.whole_shape: Shape = ()
         self.keeps = True
         self.is_surprised = False
-        self.form = SheetForm(value.name, "", None)
+        self.form = SheetForm("", None)
         self._chunks: list[Array] = []
         self._known: list[Array] = []
         self._is_patchy = False
@@ -442,7 +440,7 @@ class GatheredValue:
         if dtype.names is None and dtype.kind in "SUOT":
             raise UsageError(f"'{self.value.name}' has texts; a table is of numbers")
         self.dtype, self.shape, self.whole_shape = dtype, tuple(part.shape), tuple(np.shape(value))
-        self.form = SheetForm(self.value.name, element_types.name_of(dtype), self.shape)
+        self.form = SheetForm(element_types.name_of(dtype), self.shape)
         if self.value.statistic == FITTING and part.size != 1:
             self.reduced_by = FITTING
         if self.reduced_by or not self.is_uneven:

@@ -258,7 +258,7 @@ def _found(
         values.append(SheetValue(name, address, target, index, "" if index else statistic, base, name))
     body = frame.body(compiled)
     outer = (*frame.outer, *[None] * (len(body.path) - 1 - len(frame.outer)))
-    topic = SheetTopic(str(question.rows), body, outer[: max(len(body.path) - 1, 0)], tuple(values))
+    topic = SheetTopic(body, outer[: max(len(body.path) - 1, 0)], tuple(values))
     return RowsFound(question, topic, tuple(marks) or (None,) * len(values), story)
 
 
@@ -331,7 +331,7 @@ def _watched(debugger: Debugger, question: SheetQuestion) -> RowsFound:
     if not found:
         raise UsageError("no value of this loop is watched: w watches the value of the cursor")
     outer = (*question.frame.outer, *[None] * len(body.path))[: max(len(body.path) - 1, 0)]
-    return RowsFound(question, SheetTopic("watched", body, outer, tuple(found)), (None,) * len(found))
+    return RowsFound(question, SheetTopic(body, outer, tuple(found)), (None,) * len(found))
 
 
 def _elements(debugger: Debugger, question: SheetQuestion) -> RowsFound:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stepper_tui.screens.sheet.inspector import difference_text
+from stepper_tui.screens.sheet.inspector import change_text
 from stepper_tui.screens.sheet.pane import SheetPane, shape_of_time
 from stepper_tui.session import put_layout
 from stepper_tui.theme import Look
@@ -487,10 +487,10 @@ def test_differences_have_their_sign_and_only_one_finite_number_is_said() -> Non
     def written(value: float, _room: int) -> str:
         return f"{value:g}"
 
-    assert difference_text(1.0, 3.0, written) == "+2" and difference_text(3.0, 1.0, written) == "-2"
-    assert difference_text(np.nan, 1.0, written) == "fixed" and difference_text(1.0, np.inf, written) == "broken"
-    assert difference_text(np.nan, np.nan, written) == "the same" and difference_text(True, False, written) == "another"
-    assert difference_text(None, 1.0, written) == ""
+    assert change_text(1.0, 3.0, written) == "+2" and change_text(3.0, 1.0, written) == "-2"
+    assert change_text(np.nan, 1.0, written) == "fixed" and change_text(1.0, np.inf, written) == "broken"
+    assert change_text(np.nan, np.nan, written) == "the same" and change_text(True, False, written) == "another"
+    assert change_text(None, 1.0, written) == ""
 
 
 def test_it_is_kept_with_a_session() -> None:

@@ -71,7 +71,7 @@ def _bodies(app: StepperApp) -> Iterator[tuple[int, str, str]]:
             continue
         layer = program.path[-1]
         facts = None if overview is None or not layer.is_loop else loop_facts(overview, compiled, program)
-        ran = "" if facts is None else "".join(text for text, _ in count_of(facts, is_running=False)) + "   "
+        ran = "" if facts is None else "".join(text for text, _ in count_of(facts)) + "   "
         role = next(body.role for body in layer.bodies if body.graph is program.graph)
         side = "" if layer.is_loop else f" {role.removesuffix('_body')} side"
         yield (

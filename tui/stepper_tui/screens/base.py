@@ -203,22 +203,16 @@ class DebugScreen(Guarded, Screen[None]):
     DebugScreen #colon { width: 3; height: 1; padding: 0 1; background: $surface; }
     DebugScreen .rule { border-left: solid $foreground 14%; }
     DebugScreen.-ascii .rule { border-left: ascii $foreground 14%; }
-    DebugScreen.-ascii PortDetail, DebugScreen.-ascii GridDetail { border-top: ascii $foreground 14%; }
     DebugScreen.-ascii AnswerCard { border-top: ascii $primary; }
     DebugScreen #too-small { display: none; height: 1fr; }
     DebugScreen.-small > * { display: none; }
     DebugScreen.-small > #too-small { display: block; }
-    DebugScreen.-maximized-view { hatch: none; layout: vertical; }
-    DebugScreen.-maximized-view Pane.-maximized { height: 1fr !important; max-height: 100% !important; }
-    DebugScreen.-short Grid, DebugScreen.-short #more, DebugScreen.-short TimelineChart { margin-top: 0; }
-    DebugScreen.-short PortMap, DebugScreen.-short GivenInputs, DebugScreen.-short InputsTable { margin-top: 0; }
+    DebugScreen.-short GivenInputs, DebugScreen.-short InputsTable { margin-top: 0; }
     DebugScreen.-low #answer { display: none; }
     DebugScreen.-low #picks { margin-bottom: 2; }
     DebugScreen.-ascii #picks { border-top: ascii $primary; }
     DebugScreen.-ascii #picks.below-a-rule { border-top: blank; }
     """
-    ALLOW_IN_MAXIMIZED_VIEW: ClassVar[str] = "#bottom, #card, #picks"
-    """Beside a pane that is alone on the screen: answers, what is there to choose, prompt and keys."""
     view_name: ClassVar[str] = ""
 
     host: StepperApp

@@ -192,7 +192,7 @@ LOOKED = 0.25
 
 
 class BackgroundRun:
-    """Lives in the worker; `hold` and `is_wanted` are for any thread. `grew` gets, at most 30 times a second, what
+    """Lives in the worker; `hold` is for any thread. `grew` gets, at most 30 times a second, what
     is known; `ended` when the run is over, before NaN, Inf and faults are looked for."""
 
     def __init__(
@@ -246,20 +246,9 @@ class BackgroundRun:
         self._is_automatic = self._is_repeated = self._is_wanted = self._looks = False
 
     @property
-    def is_wanted(self) -> bool:
-        """True if it is under way, or waits for what goes first."""
-        return self._is_wanted
-
-    @property
     def is_shown(self) -> bool:
         """True while somebody looks at the facts."""
         return self._is_shown
-
-    @property
-    def is_over(self) -> bool:
-        """True if it was made by itself, to the end or as far as its limits allow."""
-        state = self._debugger.overview().state
-        return self._is_automatic and not self._is_wanted and state not in (RunState.NOT_RUN, RunState.RUNNING)
 
     @property
     def has_work(self) -> bool:

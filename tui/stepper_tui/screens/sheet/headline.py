@@ -29,6 +29,7 @@ from stepper.debug.overview.overview_facts import (
 )
 from stepper.debug.overview.overview_facts import Row as FactsRow
 from stepper.debug.story.story_texts import entry_text, iteration_text, title, value_text, verdict
+from stepper.debug.table.row_sets import same_outer
 from stepper.engine.loops import EndReason
 from stepper.tensors.number_text import fitted, number_text
 from stepper.wording import counted, enumerated
@@ -52,6 +53,7 @@ from stepper_tui.theme import GLYPHS
 
 if TYPE_CHECKING:
     from stepper.debug.causes.cause import OperandValue
+    from stepper.debug.loop_runs import Outer
     from stepper.debug.story.story_facts import Story
     from stepper.debug.table.row_sets import RowsFound, SheetFrame
     from stepper.diagnosis.rule import Finding
@@ -73,7 +75,7 @@ _SHORT = 20
 # --- iterations -----------------------------------------------------------------------------------------------------
 
 
-def count_of(facts: LoopFacts, *, is_running: bool) -> Row:
+def count_of(facts: LoopFacts) -> Row:
     """Return how many iterations ran, of how many."""
     runs = facts.activations
     if not runs:
@@ -84,10 +86,9 @@ def count_of(facts: LoopFacts, *, is_running: bool) -> Row:
     word = facts.iteration_word if run.iterations == 1 else f"{facts.iteration_word}s"
     if run.ending is None:
         limit = limit_of(run)
-        so_far = " so far" if is_running else ""
         return [
             (f"{run.iterations:,}", "strong"),
-            (f" {word}{so_far}, {'no limit' if limit is None else f'at most {limit:,}'}", ""),
+            (f" {word}, {'no limit' if limit is None else f'at most {limit:,}'}", ""),
         ]
     if run.ending.reason in (EndReason.TRIP_COUNT, EndReason.SLICES, EndReason.NO_ITERATIONS):
         return [(f"{run.iterations:,}", "strong"), (f" {word} of {run.iterations:,}", "")]
@@ -564,14 +565,10 @@ def loop_facts(overview: Overview, compiled: CompiledModel, body: Program) -> Lo
     return next((facts for program, facts in pairs if program is body), None)
 
 
-def run_of(facts: LoopFacts, outer: Sequence[int | None]) -> int:
+def run_of(facts: LoopFacts, outer: Outer) -> int:
     """Return which of the kept runs of a loop is the one in these iterations around it; the last where none is."""
     runs = facts.activations
-    return next((k for k, one in enumerate(runs) if _fits(one.outer, outer)), max(len(runs) - 1, 0))
-
-
-def _fits(known: Sequence[int], asked: Sequence[int | None]) -> bool:
-    return all(one is None or one == at for at, one in zip(known, asked, strict=False))
+    return next((k for k, one in enumerate(runs) if same_outer(one.outer, outer)), max(len(runs) - 1, 0))
 
 
 def _of_a(state: State) -> list[Row]:

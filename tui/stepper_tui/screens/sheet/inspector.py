@@ -123,7 +123,7 @@ class Inspector(Pane, can_focus=False):
             [
                 (f"A {place} ", "a-on"),
                 (f" {self._writer()(held, 10)}", ""),
-                (f"   {difference_text(held, now, self._writer(of_means=True))}", "strong"),
+                (f"   {change_text(held, now, self._writer(of_means=True))}", "strong"),
             ]
         ]
 
@@ -257,7 +257,7 @@ def _line(number: float, scale: BarScale, tall: int) -> int:
     return tall - 1 - round(float(heights(np.array(number), scale)) * (tall - 1))
 
 
-def difference_text(a: Any, now: Any, written: Callable[..., str]) -> str:
+def change_text(a: Any, now: Any, written: Callable[..., str]) -> str:
     """Return now minus A with its sign; `fixed` or `broken` where only one of them is finite."""
     if a is None or now is None:
         return ""
