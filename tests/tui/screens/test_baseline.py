@@ -132,7 +132,9 @@ def test_a_twin_is_compared_and_the_cursor_is_on_the_first_difference(twins: Deb
         assert "row_t" not in driven.names and driven.row("hU")[1] == "=", "nothing is carried into iteration 0"
         changed = WEIGHTS.astype(np.float64)
         changed[1, 2] += 1e-3
-        assert "A " in driven.text("inspector")
+        theirs, ours = X[0].astype(np.float64) @ changed, X[0].astype(np.float64) @ WEIGHTS
+        told = driven.text("inspector")
+        assert "xW @0 [0,2]" in told and f"A @0  {theirs[2]:.3f}   {ours[2] - theirs[2]:+.2e}"[:-5] in told
         assert (
             "agrees with theirs/model.xml: 6 iterations compared"
             in await driven.do(":tolerance 0 0.1", ":compare theirs/model.xml")
