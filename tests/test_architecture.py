@@ -263,8 +263,8 @@ def test_every_slow_test_exists() -> None:
 
 
 MOST: Final = {
-    "tui": 114_593,
-    "debug": 183_341,
+    "tui": 112_447,
+    "debug": 183_166,
     "export": 122_314,
     "diagnosis": 100_060,
     "compare": 59_868,
@@ -281,7 +281,7 @@ MOST: Final = {
     "sweep": 14_785,
     "commands": 15_484,
     "cases": 12_809,
-    "session": 9_620,
+    "session": 9_629,
     "processes": 7_748,
     "files": 8_108,
     "stepper": 6_166,
