@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any
 
 from stepper_tui.command_line import VIEWS
-from stepper_tui.keymap import PANES, chosen_keys, names_of
+from stepper_tui.keymap import PANES, chosen_keys, written_keys
 from stepper_tui.keys import Key, shown
 
 import stepper
@@ -153,7 +153,7 @@ def keys() -> Lines:
 
 def key_row(key: Key) -> tuple[str, str, str]:
     """Return a key as a row of a table."""
-    names = [name for name in names_of(key).split("  ") if name]
+    names = written_keys(key)
     return " ".join(map(code, names)), cell(key.help), code(key.command)
 
 

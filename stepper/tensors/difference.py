@@ -189,14 +189,14 @@ def distance(a: Any, b: Any) -> float:
 
 
 class Change(StrEnum):
-    """Classify how a value differs from its baseline, the most severe last.
+    """Classify how a value differs from its baseline.
 
     MENDED: an element that was NaN or infinite in the baseline is finite now. BROKEN: the reverse, which counts before.
     TRUTH: a boolean became true or false, which is no number. ADDED: the baseline has no such value, because its loop
     runs fewer iterations.
     """
 
-    SAME = "same"
+    SAME = "same"  # from here on the more severe
     ADDED = "only now"
     NUMBER = "number"
     TRUTH = "truth"
