@@ -354,7 +354,7 @@ class Sheet:
             return row[0].tolist()[place]
         return None
 
-    def value_at(self, column: int, iteration: int, elsewhere: RunElsewhere | None = None) -> Value:
+    def value_at(self, column: int, iteration: int, elsewhere: OtherRun | None = None) -> Value:
         """Return the whole value of a cell, or of the same row in another run; None: there is none.
 
         The number of the cell is one element of the value, or a statistic.
@@ -608,7 +608,7 @@ class Sheet:
         return self._described[1]
 
 
-class RunElsewhere(NamedTuple):
+class OtherRun(NamedTuple):
     """Another run of the loop: in another branch, or in other iterations of the loops around it."""
 
     timeline: Timeline
@@ -670,7 +670,7 @@ def _row_of(debugger: Debugger, moment: Moment, sheet: Sheet, columns: Indices, 
 
 def _held_at(
     debugger: Debugger, moment: Moment, sheet: Sheet, at: int | None
-) -> tuple[int, RunElsewhere | None] | HeldRow:
+) -> tuple[int, OtherRun | None] | HeldRow:
     """Return the iteration of A for an iteration of the table, and the run if it is another; else why there is none."""
     kind, path, outer, iteration = moment.kind, sheet.topic.body.path, sheet.outer, at
     if kind is MomentKind.BEFORE:
@@ -688,7 +688,7 @@ def _held_at(
     if branch not in debugger.branches:
         return HeldRow(kind, problem=f"there is no branch '{branch}' any more")
     timeline = debugger.timeline if branch == debugger.branches.name else debugger.branches.timeline(branch)
-    return iteration, RunElsewhere(timeline, outer)
+    return iteration, OtherRun(timeline, outer)
 
 
 def held_value(debugger: Debugger, sheet: Sheet, column: int, at: int) -> Value:
