@@ -264,7 +264,7 @@ def test_every_slow_test_exists() -> None:
 
 MOST: Final = {
     "tui": 112_447,
-    "debug": 183_166,
+    "debug": 183_453,
     "export": 122_314,
     "diagnosis": 100_060,
     "compare": 59_868,

@@ -128,9 +128,9 @@ def _link_lines(links: Sequence[Link], indent: str) -> list[str]:
             lines += [link_line(run[0]), between, link_line(run[-1])]
         else:
             lines += map(link_line, run)
-    between = len(lines) - _MOST_LINKS
-    if between > 0:
-        lines[_MOST_LINKS - _LAST_LINKS : -_LAST_LINKS] = [f"... {between} links between; JSON has all"]
+    more = len(lines) - _MOST_LINKS
+    if more > 0:
+        lines[_MOST_LINKS - _LAST_LINKS : -_LAST_LINKS] = [f"... {more} links between; JSON has all"]
     return [f"{indent}{line}" for line in lines]
 
 

@@ -668,9 +668,7 @@ def _row_of(debugger: Debugger, moment: Moment, sheet: Sheet, columns: Indices, 
     return HeldRow(moment.kind, iteration, numbers, is_elsewhere=True)
 
 
-def _held_at(
-    debugger: Debugger, moment: Moment, sheet: Sheet, at: int | None
-) -> tuple[int, OtherRun | None] | HeldRow:
+def _held_at(debugger: Debugger, moment: Moment, sheet: Sheet, at: int | None) -> tuple[int, OtherRun | None] | HeldRow:
     """Return the iteration of A for an iteration of the table, and the run if it is another; else why there is none."""
     kind, path, outer, iteration = moment.kind, sheet.topic.body.path, sheet.outer, at
     if kind is MomentKind.BEFORE:
