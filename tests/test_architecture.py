@@ -264,7 +264,7 @@ def test_every_slow_test_exists() -> None:
 
 MOST: Final = {
     "tui": 114_593,
-    "debug": 183_341,
+    "debug": 183_628,
     "export": 122_314,
     "diagnosis": 100_060,
     "compare": 59_868,
