@@ -87,9 +87,12 @@ class Driven:
 
     @property
     def _is_laid_out(self) -> bool:
-        """True if no widget waits for its place; one that gets another size may show other things."""
+        """True if no widget waits for its place; one that gets another size may show other things.
+
+        A widget that is hidden may wait until it is shown.
+        """
         screen = self.app.screen
-        return not any(widget._layout_required for widget in (screen, *screen.query("*")))
+        return not any(widget._layout_required and widget.display for widget in (screen, *screen.query("*")))
 
     async def _handled(self) -> None:
         """Until every message that was sent before is handled, and what changed by it is painted.
