@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from stepper.diagnosis.reduce.draft import Scope
 from stepper.element_types import Array
-from stepper.ir.model import Source
+from stepper.ir.model import Scope, Source
 from stepper.repair.patch import GraphPatch, ModelPatch
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from msgspec import field
 from msgspec.structs import replace
 
-from stepper.diagnosis.reduce.draft import LayerAddress, Scope
+from stepper.diagnosis.reduce.draft import LayerAddress
 from stepper.element_types import Array, DType, Shape
 from stepper.ir.constants import constant_value
-from stepper.ir.model import Body, Graph, Layer, LayerSite, Model, Source, layer_site
+from stepper.ir.model import Body, Graph, Layer, LayerSite, Model, Scope, Source, layer_site
 from stepper.records import Record
 from stepper.repair.patch import ModelPatch
 from stepper.repair.replay import KnownRun
@@ -125,8 +125,8 @@ class ValueForm(Record):
 class GraphSite:
     """Hold a graph of a model with the values of its first run."""
 
-    def __init__(self, model: Model, scope: Scope, graph: Graph, path: Sequence[Layer], run: KnownRun) -> None:
-        self.model, self.scope, self.graph, self.path, self.run = model, scope, graph, tuple(path), run
+    def __init__(self, model: Model, scope: Scope, graph: Graph, path: tuple[Layer, ...], run: KnownRun) -> None:
+        self.model, self.scope, self.graph, self.path, self.run = model, scope, graph, path, run
         self._values: dict[Source, Array | None] = {}
         self._readers: dict[Source, list[tuple[Layer, int]]] = {}
         self.size = max(1.0, len(graph.operations) / _SMALL)
@@ -276,14 +276,4 @@ _SMALL = 100
 
 def sites_of(model: Model, run: KnownRun) -> list[GraphSite]:
     """Return all graphs of a model, outer before inner."""
-    found = list[GraphSite]()
-    waiting: list[tuple[Scope, Graph, tuple[Layer, ...]]] = [((), model.graph, ())]
-    while waiting:
-        scope, graph, path = waiting.pop()
-        found.append(GraphSite(model, scope, graph, path, run))
-        waiting += [
-            ((*scope, (layer.id, body.role)), body.graph, (*path, layer))
-            for layer in reversed(graph.holders)
-            for body in reversed(layer.bodies)
-        ]
-    return found
+    return [GraphSite(model, scope, graph, path, run) for scope, path, graph in model.scopes()]

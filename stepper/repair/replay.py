@@ -12,7 +12,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.diagnosis.reduce.draft import Scope
 from stepper.diagnosis.reduce.trials import ObservedKey, RunSettings, ValueLog, log_values
 from stepper.element_types import Array, Ints, is_floating
 from stepper.engine.compiler import changed_program, compile_model, whole_program
@@ -21,7 +20,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.engine.rules import Rules
 from stepper.errors import LimitReached, StepperError
-from stepper.ir.model import Graph, Layer, Model, Source
+from stepper.ir.model import Layer, Model, Scope, Source
 from stepper.operation_types import VIEWS
 from stepper.records import Record
 from stepper.repair.patch import ModelPatch
@@ -98,10 +97,7 @@ def first_values(compiled: CompiledModel, inputs: Sequence[Array], max_iteration
 
 def named_values(model: Model, log: ValueLog) -> NamedValues:
     """Return the first values of a run by names; those whose name comes again are left out."""
-    names: dict[Scope, tuple[tuple[str, ...], Graph]] = {(): ((), model.graph)}
-    for path, graph in model.graphs():
-        scope = log.scopes[id(graph)]
-        names[scope] = (tuple(layer.name for layer in path), graph)
+    names = {scope: (tuple(layer.name for layer in path), graph) for scope, path, graph in model.scopes()}
     found, again = dict[tuple[str, ...], Array](), set[tuple[str, ...]]()
     for key, value in log.first.items():
         path_names, graph = names[key.scope]

@@ -15,9 +15,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, DraftModel, LayerAddress, Scope
+from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, DraftModel, LayerAddress
 from stepper.element_types import STRING_DTYPE, Array, is_floating
-from stepper.ir.model import InputMapping, Port, Slicing, Source
+from stepper.ir.model import InputMapping, Port, Scope, Slicing, Source
 
 ValueOf = Callable[[LayerAddress, int], Array | None]
 """Value of an output in a run; None where it is not known."""

@@ -7,9 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from stepper.diagnosis.reduce.draft import Scope
 from stepper.element_types import Array
-from stepper.ir.model import Layer, Source
+from stepper.ir.model import Layer, Scope, Source
 from stepper.repair.catalogue.unknown_numbers import with_unknowns
 from stepper.repair.changes import set_value
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit, SolvedApply

@@ -7,9 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from stepper.diagnosis.reduce.draft import Scope
 from stepper.element_types import Array, Shape
-from stepper.ir.model import CURRENT_ITERATION, Body, InputMapping, Layer, Port, Source
+from stepper.ir.model import CURRENT_ITERATION, Body, InputMapping, Layer, Port, Scope, Source
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit
 from stepper.repair.patch import GraphPatch, ModelPatch
 

@@ -8,8 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from stepper.diagnosis.reduce.draft import Scope
-from stepper.ir.model import Layer, Source
+from stepper.ir.model import Layer, Scope, Source
 from stepper.operation_types import NO_OPERATIONS, VARIABLES
 from stepper.ops.registry import STRUCTURAL
 from stepper.repair.changes import redirect, repeat, set_operation, set_type

@@ -8,9 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from stepper.diagnosis.reduce.draft import Scope
 from stepper.element_types import Array
-from stepper.ir.model import Layer, Source
+from stepper.ir.model import Layer, Scope, Source
 from stepper.operation_types import CELLS
 from stepper.ops.registry import find
 from stepper.repair.catalogue.constant_edits import constant_of, number_text
