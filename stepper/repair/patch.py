@@ -16,7 +16,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.diagnosis.reduce.draft import Scope
 from stepper.element_types import Array, ElementType, Shape
 from stepper.ir.model import (
     BackEdge,
@@ -28,6 +27,7 @@ from stepper.ir.model import (
     OutputMapping,
     Port,
     PortSources,
+    Scope,
     Source,
 )
 from stepper.ir.weights import Weights
@@ -208,6 +208,8 @@ class ModelPatch:
         self.weights = AddedWeights(model.weights)
         self._graphs: dict[Scope, GraphPatch] = {}
         self._maps: dict[Scope, PortMapPatch] = {}
+        self.needs_ir = False
+        """True if an edit cannot be made in an openvino.Model."""
 
     def graph(self, scope: Scope) -> GraphPatch:
         """Return the graph of a scope, to be edited."""
@@ -223,6 +225,7 @@ class ModelPatch:
         if scope not in self._maps:
             self._maps[scope] = PortMapPatch(self._body(scope))
             self.graph(scope)
+            self.needs_ir = True
         return self._maps[scope]
 
     def _body(self, scope: Scope) -> Body:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.diagnosis.reduce.draft import Scope
-from stepper.ir.model import BackEdge, Body, InputMapping, Layer, OutputMapping, Slicing, Source
+from stepper.ir.model import BackEdge, Body, InputMapping, Layer, OutputMapping, Scope, Slicing, Source
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit
 from stepper.repair.patch import ModelPatch
 
@@ -269,6 +268,7 @@ def _branches(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
 
 
 def _exchange_branches(scope: Scope, layer: int, patch: ModelPatch) -> None:
+    patch.needs_ir = True
     graph = patch.graph(scope)
     owner = graph.layers[layer]
     roles: dict[str, Any] = {"then_body": "else_body", "else_body": "then_body"}
