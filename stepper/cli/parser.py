@@ -629,9 +629,9 @@ _command(
     option("--test", "FILE.py", "write a test for pytest that compares the repaired model with the reference"),
     option("--time", "SECONDS", "time limit of the search (300)", type=seconds, default=300.0),
     RULES,
-    ENGINE,
+    RUNTIME,
     tolerances(),
-    defaults(ulp=None, tolerance=[], open_sequences=False),
+    defaults(ulp=None, tolerance=[], open_sequences=False, engine="numpy", engine_for=[]),
     JSON,
     QUIET,
     examples=(

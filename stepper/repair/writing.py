@@ -76,10 +76,10 @@ class FixedFiles(NamedTuple):
     expected: dict[str, Array]
 
 
-def patched_ir(patch: ModelPatch, inputs: Sequence[Array]) -> IRFiles:
+def patched_ir(patch: ModelPatch, inputs: Sequence[Array], states: Mapping[str, Any] | None = None) -> IRFiles:
     """Return the files of an edited model. Ports have the types and shapes of a run where edits change them."""
     model = patch.model()
-    log, _machine = log_values(compile_model(model), inputs, RunSettings(most_moves=2**40))
+    log, _machine = log_values(compile_model(model), inputs, RunSettings(most_moves=2**40), states)
     draft = DraftModel.of(model, inputs)
     for scope, graph in draft.graphs():
         _declare(graph, scope, log)
