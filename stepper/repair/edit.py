@@ -8,7 +8,6 @@ from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
-from msgspec import field
 from msgspec.structs import replace
 
 from stepper.diagnosis.reduce.draft import LayerAddress
@@ -54,11 +53,10 @@ class EditKind(StrEnum):
 class Unknowns(Record, eq=False):
     """Numbers of an edit that are solved for: where the search for them begins, and how they are put in.
 
-    `what` names them in words. `starts` are several beginnings of equal length. `is_one`: only one of them is another
+    `starts` are several beginnings of equal length. `is_one`: only one of them is another
     number than at the start, and what is put is its place and its value.
     """
 
-    what: str
     starts: tuple[tuple[float, ...], ...]
     put: SolvedApply
     rounds: bool = True
@@ -83,7 +81,7 @@ class RepairEdit(Record, eq=False):
     after: str = ""
     roots: tuple[int, ...] = ()
     unknowns: Unknowns | None = None
-    numbers: tuple[float, ...] = field(default=())
+    numbers: tuple[float, ...] = ()
     is_part: bool = False
 
     def solved(self, numbers: Sequence[float]) -> RepairEdit:
@@ -267,6 +265,10 @@ class GraphSite:
                 if self.graph.sources[layer.id][index] == source
             ]
         return self._readers[source]
+
+    def reader_ids(self, source: Source) -> tuple[int, ...]:
+        """Return the ids of the layers that read an output."""
+        return tuple(layer.id for layer, _index in self.readers(source))
 
 
 _EFFECTS = ("Assign", "Result")

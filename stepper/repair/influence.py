@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepper.ir.model import EXECUTION_CONDITION, Graph, Layer, Model, Scope, Source
+from stepper.operation_types import CONTROL_INPUTS
 
 LayerKey = tuple[Scope, int]
 
@@ -45,7 +46,7 @@ def _before(
     layer = graph.by_id[key]
     if layer.bodies:
         yield from _into_bodies(scope, layer, output)
-        controls = {"Loop": 2, "If": 1}.get(layer.type, 0)
+        controls = CONTROL_INPUTS.get(layer.type, 0)
         for source in graph.sources[key][:controls]:
             yield from _of_source(scope, source)
         return

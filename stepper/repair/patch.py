@@ -7,7 +7,7 @@ patch.model()                                  # the edited Model; bodies withou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -112,10 +112,6 @@ class GraphPatch:
         self.layers[layer.id] = layer
         self.changed.add(layer.id)
 
-    def drop(self, layer: int) -> None:
-        """Remove a layer that nothing reads."""
-        del self.layers[layer], self.sources[layer]
-
     def add(
         self,
         type: str,
@@ -135,6 +131,10 @@ class GraphPatch:
         array = np.asarray(value)
         port = Port(0, element_types.of(array), array.shape, (), 0)
         return self._append("Constant", (), _constant_texts(array, self.weights), (port,), name, 1)
+
+    def integers(self, numbers: int | Sequence[int]) -> Source:
+        """Add a Constant of i64; return its output."""
+        return self.constant(np.asarray(numbers, np.int64))
 
     def parameter(self, like: Port, name: str) -> int:
         """Add a Parameter of a body; return its id."""

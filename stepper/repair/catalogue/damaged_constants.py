@@ -83,7 +83,7 @@ def _unknown(
     *,
     is_one: bool = False,
 ) -> RepairEdit:
-    roots = tuple(one.id for one, _index in site.readers(Source(layer.id, 0)))
+    roots = site.reader_ids(Source(layer.id, 0))
     rounds = len(starts[0]) == 1 and not is_one
     return with_unknowns(site, layer, price, what, put, starts, roots=roots, rounds=rounds, is_one=is_one)
 
@@ -113,6 +113,6 @@ def _normalised(site: GraphSite, layer: Layer, value: Array) -> Iterator[RepairE
         if 0 < is_one.mean() < 1 and sums.all():
             made = np.where(is_one, value, value / sums).astype(value.dtype)
             change = partial(set_value, site.scope, layer.id, made)
-            roots = [one.id for one, _index in site.readers(Source(layer.id, 0))]
+            roots = site.reader_ids(Source(layer.id, 0))
             what = f"sums of 1 along axis {axis}"
             yield site.edit(EditKind.CONSTANT, layer, 3.0, change, subject=what, roots=roots)

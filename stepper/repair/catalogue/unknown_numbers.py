@@ -10,7 +10,6 @@ import numpy as np
 
 from stepper.element_types import Array
 from stepper.ir.model import Layer, Scope, Source
-from stepper.operation_types import CELLS
 from stepper.ops.registry import find
 from stepper.repair.catalogue.constant_edits import constant_of, number_text
 from stepper.repair.catalogue.insertion_edits import values_of
@@ -20,7 +19,6 @@ from stepper.repair.patch import ModelPatch
 
 _MOST_UNKNOWNS = 64
 _CLIPS = ((0.5,), (0.2,), (1.0,), (2.0,), (5.0,))
-_SEQUENCES = (*CELLS, "LSTMSequence", "GRUSequence", "RNNSequence")
 
 
 def unknown_edits(site: GraphSite, most_numbers: int) -> Iterator[RepairEdit]:
@@ -52,7 +50,7 @@ def with_unknowns(
     is_one: bool = False,
 ) -> RepairEdit:
     """Return an edit whose numbers are solved for."""
-    unknowns = Unknowns(what, starts, put, rounds, is_one)
+    unknowns = Unknowns(starts, put, rounds, is_one)
     return site.edit(
         EditKind.SOLVED,
         layer,
@@ -78,7 +76,7 @@ def _of_constant(site: GraphSite, layer: Layer, most_numbers: int) -> Iterator[R
     now = tuple(np.asarray(value, np.float64).reshape(-1).tolist())
     if not np.isfinite(now).all():
         return
-    roots = tuple(one.id for one, _index in site.readers(source))
+    roots = site.reader_ids(source)
     starts = (now, (0.5,), (now[0] * 0.1,), (now[0] * 10,)) if len(now) == 1 else (now,)
     price = 2.75 if len(now) == 1 else 3.0 + len(now) / 32 if any(now) else 2.25
     what = "value" if len(now) == 1 else f"{len(now)} values"
@@ -116,8 +114,8 @@ def _set_attribute(scope: Scope, layer: int, name: str, patch: ModelPatch, numbe
 
 def _of_value(site: GraphSite, source: Source) -> Iterator[RepairEdit]:
     """Yield a factor, an offset and bounds on a value."""
-    maker, place = site.graph.by_id[source.layer], InsertPoint.behind(source)
-    roots = tuple(one.id for one, _index in site.readers(source))
+    maker, place = site.graph.by_id[source.layer], InsertPoint(source)
+    roots = site.reader_ids(source)
     value = site.value(source)
     if value is None or not value.size or (maker.type == "Parameter" and not site.scope):
         return
