@@ -38,6 +38,8 @@ class EditKind(StrEnum):
     COMBINED = "combined"
     CONSTANT = "constant"
     SOLVED = "solved"
+    SOLVED_VALUE = "solved value"
+    SOLVED_ELEMENT = "solved element"
     STATE = "state"
     BACK_EDGE = "back edge"
     LOOP_INPUT = "loop input"

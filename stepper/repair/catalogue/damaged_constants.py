@@ -42,7 +42,9 @@ def damaged_constant_edits(site: GraphSite, most_numbers: int) -> Iterator[Repai
             if 1 < value.size <= _MOST_SEARCHED and value.size > most:
                 element = partial(_replace_one, site.scope, layer.id, value)
                 now = tuple(np.asarray(value, np.float64).reshape(-1).tolist())
-                yield _unknown(site, layer, 6.0 + value.size / 128, "one number", element, (now,), is_one=True)
+                yield _unknown(
+                    site, layer, 6.0 + value.size / 128, "one number", element, (now,), EditKind.SOLVED_ELEMENT
+                )
         yield from _normalised(site, layer, value)
 
 
@@ -80,12 +82,11 @@ def _unknown(
     what: str,
     put: SolvedApply,
     starts: tuple[tuple[float, ...], ...],
-    *,
-    is_one: bool = False,
+    kind: EditKind = EditKind.SOLVED,
 ) -> RepairEdit:
     roots = site.reader_ids(Source(layer.id, 0))
-    rounds = len(starts[0]) == 1 and not is_one
-    return with_unknowns(site, layer, price, what, put, starts, roots=roots, rounds=rounds, is_one=is_one)
+    rounds = len(starts[0]) == 1 and kind is EditKind.SOLVED
+    return with_unknowns(site, layer, price, what, put, starts, roots=roots, rounds=rounds, kind=kind)
 
 
 def _replace(scope: Scope, layer: int, value: Array, mask: Array, patch: ModelPatch, numbers: Array) -> None:

@@ -47,12 +47,12 @@ def with_unknowns(
     before: str = "",
     roots: tuple[int, ...] = (),
     rounds: bool = True,
-    is_one: bool = False,
+    kind: EditKind = EditKind.SOLVED,
 ) -> RepairEdit:
     """Return an edit whose numbers are solved for."""
-    unknowns = Unknowns(starts, put, rounds, is_one)
+    unknowns = Unknowns(starts, put, rounds, kind is EditKind.SOLVED_ELEMENT)
     return site.edit(
-        EditKind.SOLVED,
+        kind,
         layer,
         price,
         _unsolved,
@@ -82,7 +82,9 @@ def _of_constant(site: GraphSite, layer: Layer, most_numbers: int) -> Iterator[R
     what = "value" if len(now) == 1 else f"{len(now)} values"
     put = partial(_set_constant, site.scope, layer.id, value)
     before = number_text(value) if len(now) <= 8 else ""
-    yield with_unknowns(site, layer, price, what, put, starts, before=before, roots=roots, rounds=len(now) == 1)
+    kind = EditKind.SOLVED_VALUE if len(now) == 1 else EditKind.SOLVED
+    rounds = len(now) == 1
+    yield with_unknowns(site, layer, price, what, put, starts, before=before, roots=roots, rounds=rounds, kind=kind)
 
 
 def _set_constant(scope: Scope, layer: int, like: Array, patch: ModelPatch, numbers: Array) -> None:
@@ -104,8 +106,8 @@ def _of_attributes(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
             continue
         starts = _CLIPS if name == "clip" and not now else ((now,), (0.5,), (1.0,))
         put = partial(_set_attribute, site.scope, layer.id, name)
-        before = text or "0"
-        yield with_unknowns(site, layer, 2.0, "value", put, starts, subject=name, before=before)
+        before, kind = text or "0", EditKind.SOLVED_VALUE
+        yield with_unknowns(site, layer, 2.0, "value", put, starts, subject=name, before=before, kind=kind)
 
 
 def _set_attribute(scope: Scope, layer: int, name: str, patch: ModelPatch, numbers: Array) -> None:
