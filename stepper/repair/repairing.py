@@ -35,10 +35,10 @@ class FixStatus(StrEnum):
 
 
 class EditFacts(Struct, frozen=True):
-    """Hold the facts of an edit: its change and its layer; `around` are the outer loops and Ifs.
+    """Hold the facts of an edit: its change and its layer; `around` are the outer loops and Ifs, outermost first.
 
     `subject` is the attribute, the operand or the value that changes. `before` and `after` are its old and new content;
-    `numbers` are the numbers that were solved for.
+    `numbers` are the numbers that were solved for. The lower the `price`, the likelier the mistake.
     """
 
     kind: EditKind

@@ -42,9 +42,8 @@ def damaged_constant_edits(site: GraphSite, most_numbers: int) -> Iterator[Repai
             if 1 < value.size <= _MOST_SEARCHED and value.size > most:
                 element = partial(_replace_one, site.scope, layer.id, value)
                 now = tuple(np.asarray(value, np.float64).reshape(-1).tolist())
-                yield _unknown(
-                    site, layer, 6.0 + value.size / 128, "one number", element, (now,), EditKind.SOLVED_ELEMENT
-                )
+                price, kind = 6.0 + value.size / 128, EditKind.SOLVED_ELEMENT
+                yield _unknown(site, layer, price, "one number", element, (now,), kind)
         yield from _normalised(site, layer, value)
 
 
