@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from editors.vscode import pack
 from tests.conformance.npm_packages import CHROMIUM, SECONDS, installed
+from tests.models import Graph, joined, sliced
 
 ROOT = Path(__file__).parents[2]
 EXTENSION = ROOT / "editors" / "vscode"
@@ -194,7 +196,7 @@ const files = { '/m/inputs.npz': '', '/n/net.npz': '', '/w/a.xml': '<net name="a
 const group = {};
 const front = (path) => (group.activeTab = path && { input: { uri: at(path) } });
 const vscode = {
-  Range: class {}, InlineValueText: class { constructor(range, text) { Object.assign(this, { range, text }); } },
+  CodeActionKind: {}, Range: class {}, InlineValueText: class { constructor(range, text) { Object.assign(this, { range, text }); } },
   workspace: {
     fs: {
       stat: async (uri) => { if (!['/m/inputs.npz', '/n/net.npz'].includes(uri.fsPath)) throw new Error('none'); },
@@ -208,6 +210,7 @@ const vscode = {
   languages: {
     setTextDocumentLanguage: (document, language) => opened.push([document.name, language]),
     registerInlineValuesProvider: (selector, provider) => { registered.values = provider; return nothing(); },
+    createDiagnosticCollection: nothing, registerCodeActionsProvider: nothing,
   },
   window: {
     tabGroups: { activeTabGroup: group },
@@ -378,6 +381,22 @@ def write_onnx(path: Path) -> None:
     onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
 
 
+def write_quotient(folder: Path) -> None:
+    """A loop that divides each row by its sum, which is 0 for one of them."""
+    folder.mkdir()
+    x = np.float32([[1, 3], [2, -2], [0, 0]])
+    net = Graph()
+    body = net.body()
+    row = body.parameter("row", "f32", (1, 2))
+    total = body.apply("ReduceSum", row, body.constant(np.int64([1])), name="total", dims=(1, 1), keep_dims=True)
+    made = body.result(body.apply("Divide", row, total, name="share", dims=(1, 2)), "share_out")
+    rows = net.parameter("x", "f32", x.shape)
+    net.result(net.loop("rows", body, len(x), True, [sliced(rows, row)], [joined(made)])[0], "out")
+    net.write(folder).rename(folder / "quotient.xml")
+    (folder / "model.bin").rename(folder / "quotient.bin")
+    np.savez(folder / "quotient.npz", x=x)
+
+
 @pytest.fixture(scope="module")
 def steps(modules: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Any]]:
     """What the workbench showed at each step of `drive.js`."""
@@ -387,6 +406,7 @@ def steps(modules: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[M
     (folder / ".stepper").touch()  # no listing can be written beside the model: a browser has no files to show one
     (folder / "pom.xml").write_text('<?xml version="1.0"?>\n<project/>\n')
     write_onnx(folder / "other" / "doubling.onnx")
+    write_quotient(folder / "sick")
     program = [sys.executable, "-m", "stepper"]
     words = ["node", str(HARNESS / "serve.js"), str(modules), str(EXTENSION), str(folder), THEME, "--", *program]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -412,7 +432,7 @@ def test_the_language_of_a_model_alone_is_its_own_and_f5_begins_a_session(steps:
 
 
 def test_fast_steps_show_no_message_and_no_stack_has_more_to_load(steps: Mapping[str, Any]) -> None:
-    assert not any(one["toasts"] or one["more"] for one in steps.values())
+    assert not any(one["toasts"] or one["more"] for name, one in steps.items() if name != "repair")
     assert steps["nan"]["values"][1].startswith("wkv =")
 
 
@@ -428,6 +448,12 @@ def test_the_workbench_stops_at_the_nan_and_says_where_it_was_born(steps: Mappin
         "its value stands behind the line"
     )
     assert "nan" in stop["exception"] and "first appeared in Exp 'exp_key' in iteration 7" in stop["exception"]
+
+
+def test_a_check_lists_what_a_run_finds_and_a_quick_fix_shows_the_repaired_model(steps: Mapping[str, Any]) -> None:
+    assert any("NaN first appears in Divide 'share': 0 / 0 gives NaN" in one for one in steps["check"]["problems"])
+    assert any("Divide 'share': 0 where the divisor is 0" in one for one in steps["repair"]["toasts"])
+    assert any('<net name="tiny"' in line for line in steps["repair"]["compared"])
 
 
 def test_a_step_back_shows_the_moment_before(steps: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ const program = require('./program');
 const PYTHON_EXTENSION = 'ms-python.python';
 const LARGEST = 64 << 20; // bytes of a figure
 const SECONDS = 120;
+const FOUND = 1; // the exit code of a finding
 
 function isFile(name) {
   try {
@@ -81,14 +82,14 @@ async function head(uri, count) {
   }
 }
 
-/** Return what the program writes for some words; an Error has what it says is wrong. */
+/** Return what the program writes for some words, also if it ends with a finding; an Error has what it says is wrong. */
 async function output(uri, ...more) {
   const found = await words(vscode.workspace.getWorkspaceFolder(uri));
   if (!found) throw new Error('The program stepper was not found.');
   return new Promise((resolve, reject) => {
     const options = { cwd: path.dirname(uri.fsPath), maxBuffer: LARGEST, timeout: 1000 * SECONDS };
     execFile(found[0], [...found.slice(1), ...more], options, (error, out, told) => {
-      if (error) reject(new Error(told.trim() || error.message));
+      if (error && error.code !== FOUND) reject(new Error(told.trim() || error.message));
       else resolve(out);
     });
   });

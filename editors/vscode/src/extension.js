@@ -4,6 +4,7 @@
 const vscode = require('vscode');
 const { completed, hasInputs, inputsBeside, MODEL } = require('./configuration');
 const { ModelEditor, VIEW } = require('./editor');
+const { Findings } = require('./findings');
 const { LoopView } = require('./following');
 const { Models } = require('./models');
 
@@ -85,6 +86,14 @@ async function debugLoop(uri) {
   await vscode.debug.startDebugging(folder, configuration);
 }
 
+/** Return the options that name the inputs of a model; undefined if none were chosen. */
+async function given(path) {
+  const configuration = configured(path);
+  if (!(await asked(configuration))) return undefined;
+  const { inputs, input } = await completed(configuration, path, exists);
+  return [...(inputs ? ['--inputs', inputs] : []), ...Object.entries(input || {}).flatMap(([name, what]) => ['--input', `${name}=${what}`])];
+}
+
 /** Ask for inputs where there are none; false if nothing was chosen. */
 async function asked(configuration) {
   for (const path of inputsBeside(configuration.model)) if (await exists(path)) return true;
@@ -128,6 +137,7 @@ function activate(context, host) {
     vscode.languages.registerInlineValuesProvider({ language: 'stepper-listing' }, inlineValues),
     vscode.window.registerCustomEditorProvider(VIEW, new ModelEditor(host.output, debugLoop)),
   );
+  new Findings(host.output, given).begin(context);
   models.begin(context);
   return view;
 }

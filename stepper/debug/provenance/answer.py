@@ -45,7 +45,7 @@ from stepper.debug.story.story_facts import (
     TrialCounts,
 )
 from stepper.debug.timeline import Timeline
-from stepper.element_types import FLOATING, Array, Indices, Shape
+from stepper.element_types import FLOATING, Array, Shape
 from stepper.engine.frames import Event, EventKind, Every, Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
@@ -59,7 +59,8 @@ MOST_ELEMENTS = 20_000
 MOST_COST = 1_500_000
 """Moves of the machine, in all trials together, one with large tensors counting for several."""
 _BYTES_OF_A_MOVE = 20_000
-_MOST_COMPARED = 4
+_COMPARISONS = frozenset(("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"))
+_MOST_COMPARED = 8
 _ALONE = 0.75
 """Part of all moves for which elements are tried one by one."""
 _RELATIVE = 1e-4
@@ -429,14 +430,14 @@ class _Tester:
         return seat == self._seat
 
 
-def _compared_with(compiled: CompiledModel) -> Indices:
-    """Return the whole numbers that the model compares values with: the ends of sequences, say."""
-    found: dict[int, None] = {}
+def _compared_with(compiled: CompiledModel) -> tuple[float, ...]:
+    """Return the finite numbers that the model compares values with: the ends of sequences, and thresholds."""
+    found: dict[float, None] = {}
     for program in compiled.programs:
         for operation in program.operations:
-            if operation.layer.type in ("Equal", "NotEqual"):
+            if operation.layer.type in _COMPARISONS:
                 values = (program.template[slot] for slot in operation.inputs)
                 for value in map(np.asarray, (one for one in values if one is not None)):
-                    if value.size == 1 and value.dtype.kind in "iu":
-                        found[int(value.reshape(()))] = None
+                    if value.size == 1 and (value.dtype.kind in "iu" or value.dtype in FLOATING) and np.isfinite(value):
+                        found[value.reshape(()).item()] = None
     return tuple(found)[:_MOST_COMPARED]

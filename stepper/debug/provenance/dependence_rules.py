@@ -507,11 +507,12 @@ def mattering(
 
 
 def changes_of(
-    values: Array, places: Array, *, poisons: bool = True, compared: Sequence[int] | None = None
+    values: Array, places: Array, *, poisons: bool = True, compared: Sequence[float] | None = None
 ) -> list[Array]:
     """Return a flat tensor with the elements at these places changed, in several ways; `poisons`: with NaN first.
 
-    With `compared`, numbers that a whole number is tried as, too, floating-point numbers change in more ways.
+    With `compared`, numbers that the model compares values with, whole numbers are tried as these, too, and others
+    change in more ways: also to numbers above and below all of these and of the tensor.
     """
     flat = np.array(values).reshape(-1)
     old: Any = flat[places]
@@ -530,13 +531,16 @@ def changes_of(
                 others = [old * half * uneven + uneven / two, -old * uneven - two * uneven, old * 0 - one]
                 others += [old * bit + (bit - one) * uneven, old * 0, -old * uneven, old + uneven, old - uneven]
                 others += [old * two + one]
+                known = np.append(flat[np.isfinite(flat)], np.array([0, *compared], dtype))
+                beyond = known.max() - known.min() + one
+                others += [np.full_like(old, known.max() + beyond), np.full_like(old, known.min() - beyond)]
         elif dtype.kind in "iu":
             bounds = np.iinfo(dtype)
             others = [old + 1, old - 1]
             others += (
                 [old * 0]
                 if compared is None
-                else [np.full_like(old, number) for number in compared if bounds.min <= number <= bounds.max]
+                else [np.full_like(old, one) for one in compared if one == int(one) and bounds.min <= one <= bounds.max]
             )
         return [replaced(flat, places, other.astype(dtype)) for other in others]
 

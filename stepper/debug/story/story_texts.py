@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
 from math import prod
 from typing import Any, NamedTuple
 
@@ -52,6 +53,14 @@ _MOST_ELEMENTS = 8
 _MOST_USES = 40
 _MOST_LINKS = 80
 _LAST_LINKS = 20
+_PASSING = frozenset(
+    (
+        *(LinkKind.BACK_EDGE, LinkKind.INITIAL, LinkKind.SLICE, LinkKind.INVARIANT),
+        *(LinkKind.BRANCH_INPUT, LinkKind.BRANCH_OUTPUT, LinkKind.LAST_VALUE, LinkKind.SCAN),
+    )
+)
+_MOST_PASSING = 3
+"""Links in a row that only pass an element on, of which all are printed."""
 _MOST_CONSTANTS = 6
 _MOST_SOURCES = 24
 _MADE_BY = {
@@ -108,14 +117,27 @@ def _which_axis(found: Provenance) -> list[str]:
 
 
 def _link_lines(links: Sequence[Link], indent: str) -> list[str]:
-    """Return the links of a chain; of many the first and the last."""
-    lines = [f"{indent}{link_line(link)}" for link in links[:_MOST_LINKS]]
-    if len(links) > _MOST_LINKS:
-        last = [f"{indent}{link_line(link)}" for link in links[-_LAST_LINKS:]]
-        between = len(links) - _MOST_LINKS
-        gap = f"{indent}... {between} links between; JSON has all"
-        return [*lines[:-_LAST_LINKS], gap, *last]
-    return lines
+    """Return the links of a chain; of many, and of those in a row that only pass an element on, the first and last."""
+    lines = list[str]()
+    for passes, group in groupby(links, _passes):
+        run = list(group)
+        if passes and len(run) > _MOST_PASSING:
+            edges = sum(link.kind is LinkKind.BACK_EDGE for link in run[1:-1])
+            over = f", over {counted(edges, 'back edge')}" if edges else ""
+            between = f"... passed on unchanged by {len(run) - 2} links{over}; JSON has all"
+            lines += [link_line(run[0]), between, link_line(run[-1])]
+        else:
+            lines += map(link_line, run)
+    between = len(lines) - _MOST_LINKS
+    if between > 0:
+        lines[_MOST_LINKS - _LAST_LINKS : -_LAST_LINKS] = [f"... {between} links between; JSON has all"]
+    return [f"{indent}{line}" for line in lines]
+
+
+def _passes(link: Link) -> bool:
+    """Return True if an element only comes in or goes out here, or is moved, as Squeeze and Transpose do."""
+    is_moved = link.form is LinkForm.MOVE and not link_words(link)
+    return link.decides is None and not link.is_shape and (is_moved or link.kind in _PASSING)
 
 
 def link_line(link: Link) -> str:

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from msgspec import field
@@ -354,8 +354,8 @@ class Sheet:
             return row[0].tolist()[place]
         return None
 
-    def value_at(self, column: int, iteration: int) -> Value:
-        """Return the whole value of a cell; None: there is none.
+    def value_at(self, column: int, iteration: int, elsewhere: RunElsewhere | None = None) -> Value:
+        """Return the whole value of a cell, or of the same row in another run; None: there is none.
 
         The number of the cell is one element of the value, or a statistic.
         """
@@ -365,7 +365,8 @@ class Sheet:
             taken.append(batch[0][0])
             return False
 
-        self._read_all(self._course([self.columns[column].value], iteration, iteration + 1), take)
+        timeline, outer = elsewhere or (self.timeline, None)
+        self._read_all(self._course([self.columns[column].value], iteration, iteration + 1, outer), take, timeline)
         return taken[0] if taken else None
 
     def address_of(self, column: int, iteration: int) -> Address:
@@ -376,8 +377,10 @@ class Sheet:
         address = address_in_run(value.address, self.topic.body, self.outer, iteration if is_loop else None)
         return replace(address, index=one.index or ())
 
-    def _read_all(self, course: IterationReader, take: Callable[[int, Batch], bool]) -> None:
-        if not course.read(self.timeline, take):
+    def _read_all(
+        self, course: IterationReader, take: Callable[[int, Batch], bool], timeline: Timeline | None = None
+    ) -> None:
+        if not course.read(timeline or self.timeline, take):
             raise Paused
 
     def known(self, column: int) -> Array | None:
@@ -605,6 +608,13 @@ class Sheet:
         return self._described[1]
 
 
+class RunElsewhere(NamedTuple):
+    """Another run of the loop: in another branch, or in other iterations of the loops around it."""
+
+    timeline: Timeline
+    outer: Outer
+
+
 class HeldRow(Record):
     """The row of A: the iteration, its numbers by column (None: none), and why there are none.
 
@@ -646,10 +656,23 @@ def iteration_now(sheet: Sheet) -> int | None:
 
 
 def _row_of(debugger: Debugger, moment: Moment, sheet: Sheet, columns: Indices, at: int | None) -> HeldRow:
-    kind, path = moment.kind, sheet.topic.body.path
-    if kind is MomentKind.REFERENCE:
+    if moment.kind is MomentKind.REFERENCE:
         return _row_of_reference(debugger, sheet, columns, at)
-    outer, iteration = sheet.outer, at
+    found = _held_at(debugger, moment, sheet, at)
+    if isinstance(found, HeldRow):
+        return found
+    iteration, elsewhere = found
+    if elsewhere is None:
+        return HeldRow(moment.kind, iteration)
+    numbers = sheet.row_elsewhere(*elsewhere, iteration, columns)
+    return HeldRow(moment.kind, iteration, numbers, is_elsewhere=True)
+
+
+def _held_at(
+    debugger: Debugger, moment: Moment, sheet: Sheet, at: int | None
+) -> tuple[int, RunElsewhere | None] | HeldRow:
+    """Return the iteration of A for an iteration of the table, and the run if it is another; else why there is none."""
+    kind, path, outer, iteration = moment.kind, sheet.topic.body.path, sheet.outer, at
     if kind is MomentKind.BEFORE:
         iteration = None if at is None or at < 1 else at - 1
     elif kind is MomentKind.ITERATION:
@@ -661,30 +684,45 @@ def _row_of(debugger: Debugger, moment: Moment, sheet: Sheet, columns: Indices, 
         return HeldRow(kind, problem="there is no such iteration")
     branch = moment.branch or debugger.branches.name
     if branch == debugger.branches.name and outer == sheet.outer:
-        return HeldRow(kind, iteration)
+        return iteration, None
     if branch not in debugger.branches:
         return HeldRow(kind, problem=f"there is no branch '{branch}' any more")
     timeline = debugger.timeline if branch == debugger.branches.name else debugger.branches.timeline(branch)
-    numbers = sheet.row_elsewhere(timeline, outer, iteration, columns)
-    return HeldRow(kind, iteration, numbers, is_elsewhere=True)
+    return iteration, RunElsewhere(timeline, outer)
+
+
+def held_value(debugger: Debugger, sheet: Sheet, column: int, at: int) -> Value:
+    """Return the whole value of A for a cell; None: there is none. Paused where something else was asked for."""
+    moment = debugger.pinned
+    if moment is None:
+        return None
+    if moment.kind is MomentKind.REFERENCE:
+        reference = debugger.reference
+        with suppress(StepperError):
+            return None if reference is None else reference.value_at(_place_of(sheet, column, at))
+        return None
+    found = _held_at(debugger, moment, sheet, at)
+    return None if isinstance(found, HeldRow) else sheet.value_at(column, *found)
+
+
+def _place_of(sheet: Sheet, column: int, at: int) -> ValuePlace:
+    """Return where a reference has the value of a cell."""
+    topic = sheet.topic
+    target, inside = topic.values[sheet.columns[column].value].target, (*sheet.outer, at) if topic.body.path else ()
+    steps = zip(target.program.path, chain(inside, repeat(None)), strict=False)
+    path = tuple(PathStep(layer, "body", iteration) for layer, iteration in steps if layer.is_loop)
+    return ValuePlace(path, target.layer, target.output)
 
 
 def _row_of_reference(debugger: Debugger, sheet: Sheet, columns: Indices, at: int | None) -> HeldRow:
     """Return the numbers of the reference in an iteration."""
-    kind, reference, topic = MomentKind.REFERENCE, debugger.reference, sheet.topic
+    kind, reference = MomentKind.REFERENCE, debugger.reference
     if reference is None or at is None:
         return HeldRow(kind, problem="there is no reference, or no iteration")
-    inside = (*sheet.outer, at) if topic.body.path else ()
     numbers: dict[int, Any] = {}
-    for column in columns:
-        one = sheet.columns[column] if column < len(sheet.columns) else None
-        if one is None:
-            continue
-        target = topic.values[one.value].target
-        steps = zip(target.program.path, chain(inside, repeat(None)), strict=False)
-        path = tuple(PathStep(layer, "body", iteration) for layer, iteration in steps if layer.is_loop)
+    for column in (one for one in columns if one < len(sheet.columns)):
         try:
-            value = reference.value_at(ValuePlace(path, target.layer, target.output))
+            value = reference.value_at(_place_of(sheet, column, at))
         except StepperError as error:
             return HeldRow(kind, at, problem=str(error))
         numbers[column] = None if value is None else sheet.number_in(column, value)

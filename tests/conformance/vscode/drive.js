@@ -32,6 +32,8 @@ class Workbench {
         values: texts('.debug-variables .monaco-list-row'),
         toasts: texts('.notification-toast .notification-list-item-message'),
         dialog: texts('.monaco-dialog-box')[0] || '',
+        problems: texts('.markers-panel .monaco-list-row'),
+        compared: texts('.monaco-diff-editor .modified .view-line'),
       };
     });
     return { ...found, view: await this.viewed() };
@@ -77,6 +79,12 @@ class Workbench {
   }
   inView(selector, fits) {
     return this.click(selector, fits, {}, '#figure');
+  }
+  async explorer() {
+    for (const key of ['Control', 'Shift']) await this.page.keyboard.down(key);
+    await this.page.keyboard.press('KeyE');
+    for (const key of ['Control', 'Shift']) await this.page.keyboard.up(key);
+    await this.rest();
   }
   openFile(name) {
     return this.click('.explorer-folders-view .monaco-list-row', (words) => words.startsWith(name), { count: 2 });
@@ -155,10 +163,7 @@ class Workbench {
     await workbench.told('goto');
     await workbench.click('.debug-toolbar .action-label', (words) => /\n(Stop|Disconnect)/.test(words));
     await workbench.until(async () => !(await workbench.seen()).tools.length, 'the session ends');
-    for (const key of ['Control', 'Shift']) await page.keyboard.down(key);
-    await page.keyboard.press('KeyE'); // the explorer
-    for (const key of ['Control', 'Shift']) await page.keyboard.up(key);
-    await workbench.rest();
+    await workbench.explorer();
     await workbench.click('.explorer-folders-view .monaco-list-row', (words) => words.startsWith('other\n'));
     await workbench.openFile('doubling.onnx');
     await workbench.until(async () => workbench.inner('nav:has(#debug) + main svg'), 'the model is drawn');
@@ -168,6 +173,25 @@ class Workbench {
     await workbench.click('.quick-input-list .monaco-list-row', (words) => words.startsWith('Random numbers'));
     await workbench.until(async () => (await workbench.seen()).tools.some((one) => one.startsWith('Step Back')), 'a session begins');
     await workbench.told('debug');
+    await workbench.click('.debug-toolbar .action-label', (words) => /\n(Stop|Disconnect)/.test(words));
+    await workbench.until(async () => !(await workbench.seen()).tools.length, 'the session ends');
+    await workbench.explorer();
+    await workbench.click('.explorer-folders-view .monaco-list-row', (words) => words.startsWith('sick\n'));
+    await workbench.openFile('quotient.xml');
+    await workbench.until(async () => (await workbench.seen()).language === 'OpenVINO IR', 'the model is one');
+    await workbench.click('.editor-actions .action-label', (words) => /\nCheck the model/.test(words));
+    await workbench.until(async () => (await workbench.seen()).problems.length > 1, 'there are problems');
+    await workbench.rest();
+    await workbench.told('check');
+    await workbench.click('.markers-panel .monaco-list-row', (words) => words.includes('NaN first appears'), { count: 2 });
+    await workbench.rest();
+    await page.keyboard.down('Control');
+    await page.keyboard.press('Period');
+    await page.keyboard.up('Control');
+    await workbench.click('.action-widget .monaco-list-row', (words) => words.includes('Find the edit that repairs'));
+    await workbench.until(async () => (await workbench.seen()).compared.length > 0, 'the repaired model is compared');
+    await workbench.rest();
+    await workbench.told('repair');
   } finally {
     await browser.close();
   }

@@ -18,7 +18,7 @@ const types = {
 
 /** The extension as one file: a browser's host of extensions loads no other. */
 function bundle(address) {
-  const names = ['configuration', 'models', 'view', 'editor', 'following', 'extension'];
+  const names = ['configuration', 'models', 'view', 'editor', 'findings', 'following', 'extension'];
   const sources = names.map((name) => [`./${name}`, fs.readFileSync(path.join(extension, 'src', `${name}.js`), 'utf8')]);
   sources.push(['./web', fs.readFileSync(path.join(__dirname, 'web.js'), 'utf8')]);
   const table = sources.map(([name, text]) => `${JSON.stringify(name)}: (module, exports, require) => {${text}\n}`);
@@ -66,7 +66,8 @@ function filed(operation, name, body, response) {
 /** Run the program, and answer with what it writes. */
 function ran(words, response) {
   execFile(program[0], [...program.slice(1), ...words], { maxBuffer: 64 << 20 }, (error, out, told) => {
-    response.writeHead(error ? 500 : 200, { 'content-type': 'text/plain' }).end(error ? told : out);
+    const failed = error && error.code !== 1; // 1: there is a finding
+    response.writeHead(failed ? 500 : 200, { 'content-type': 'text/plain' }).end(failed ? told : out);
   });
 }
 

@@ -137,6 +137,20 @@ def test_a_gate_of_zero_hides_the_row_behind_it(tmp_path: Path) -> None:
     assert reached == [("Multiply 'gated'", 1, 0), ("Add 'added'", 2, 1)] and not so_far.outputs and so_far.stopped
 
 
+def test_a_decision_depends_on_every_element_that_could_turn_it(tmp_path: Path) -> None:
+    net = Graph()
+    x, axis = net.parameter("x", dims=(4,)), net.constant(np.int64([0]))
+    highest = net.apply("ReduceMax", x, axis, name="highest", dims=(), keep_dims=False)
+    lowest = net.apply("ReduceMin", x, axis, name="lowest", dims=(), keep_dims=False)
+    limit = net.constant(np.float32(30))
+    net.result(net.apply("Greater", highest, limit, name="is_high", type="boolean", dims=()), "is_high")
+    net.result(net.apply("Equal", lowest, highest, name="is_flat", type="boolean", dims=()), "is_flat")
+    run = Debugger(stepper.read_model(net.write(tmp_path)), {"x": np.float32([0.1, 0.2, -0.3, 0.05])})
+    run.last()
+    assert named(run.why("is_high")) == {("x", (at,)) for at in range(4)}, "max(x) > 30 with any element above 30"
+    assert not named(run.why("is_flat")), "no element alone makes all of them equal"
+
+
 def test_an_edit_ends_the_way_back_and_trials(tmp_path: Path) -> None:
     x, gate = np.ones((3, 2), np.float32), np.ones((3, 1), np.float32)
     run = debugger(two_loops(), tmp_path, x, gate, np.zeros((1, 2), np.float32))

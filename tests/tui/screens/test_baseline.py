@@ -132,7 +132,9 @@ def test_a_twin_is_compared_and_the_cursor_is_on_the_first_difference(twins: Deb
         assert "row_t" not in driven.names and driven.row("hU")[1] == "=", "nothing is carried into iteration 0"
         changed = WEIGHTS.astype(np.float64)
         changed[1, 2] += 1e-3
-        assert "A " in driven.text("inspector")
+        theirs, ours = X[0].astype(np.float64) @ changed, X[0].astype(np.float64) @ WEIGHTS
+        told = driven.text("inspector")
+        assert "xW @0 [0,2]" in told and f"A @0  {theirs[2]:.3f}   {ours[2] - theirs[2]:+.2e}"[:-5] in told
         assert (
             "agrees with theirs/model.xml: 6 iterations compared"
             in await driven.do(":tolerance 0 0.1", ":compare theirs/model.xml")
@@ -140,6 +142,22 @@ def test_a_twin_is_compared_and_the_cursor_is_on_the_first_difference(twins: Deb
         )
 
     drive(twins, script, size=(160, 48), runs=True)
+
+
+def test_beside_a_reference_the_application_opens_where_the_first_value_differs(
+    twins: Debugger, tmp_path: Path
+) -> None:
+    values = {f"xW@{at}": X[at][None] @ WEIGHTS + (0.5 if at >= 3 else 0) for at in range(6)}
+    np.savez(tmp_path / "values.npz", **values)
+    stepper.set_reference(twins, "values.npz")
+
+    async def script(driven: Driven) -> None:
+        await driven.settle()
+        assert driven.at == ("xW", 3) and driven.rows == "changed"
+        await driven.do("right", ":A off", ":rows carried")
+        assert driven.rows == "carried"
+
+    drive(twins, script, size=(120, 40), runs=True)
 
 
 def test_an_archive_of_values_is_a_reference_too(twins: Debugger, tmp_path: Path) -> None:

@@ -190,6 +190,26 @@ def test_a_value_that_grows_is_shown_by_what_each_iteration_adds_and_read_by_its
     drive("date_normaliser", script, size=(200, 60), runs=True)
 
 
+def test_below_a_short_vector_each_element_has_its_line_and_below_a_long_one_each_part() -> None:
+    order = np.load(SAMPLES / "nested_loop" / "inputs.npz")["values"].copy()
+    passes = []
+    while not passes or (order != passes[-1]).any():  # bubble sort; the last pass swaps nothing
+        passes.append(order.copy())
+        for at in range(len(order) - 1):
+            order[at : at + 2] = np.sort(order[at : at + 2])
+    numbers = [list(map(str, one)) for one in np.stack([*passes[1:], order], 1).astype(int)]
+
+    async def script(driven: Driven) -> None:
+        lines = driven.text("sheet").splitlines()
+        at = next(k for k, line in enumerate(lines) if "order'" in line)
+        assert [line.split() for line in lines[at + 1 : at + 6]] == [[f"[{k}]", *numbers[k]] for k in range(5)]
+        await driven.pilot.resize_terminal(80, 24)
+        await driven.settle()
+        assert re.search(r"\[0\]…\[2\] mean +2.333 +2.333 +2.333\n +\[3\]…\[4\] mean +6.500", driven.text("sheet"))
+
+    drive("nested_loop", script, size=(120, 40), runs=True, look=Look(plain=True))
+
+
 def test_watches_have_rows_in_their_loop_and_say_elsewhere_how_much_of_them_there_is() -> None:
     async def script(driven: Driven) -> None:
         assert "a value of 'pairs_of_neighbours', which does not run here" in await driven.do(

@@ -13,13 +13,12 @@ import numpy as np
 from rich.style import Style
 from textual.color import Color
 
-from stepper.tensors.histories import KeptStatistic, ValueHistory
+from stepper.tensors.histories import KeptStatistic, ValueHistory, bucket_begins
 from stepper.tensors.number_text import fitted, short_exponent
 from stepper.tensors.tensor_pictures import (
     BarScale,
     Form,
     Scale,
-    ScaleKind,
     digits,
     form_of,
     scale_of,
@@ -177,36 +176,34 @@ def fitting_number(value: float, room: int) -> str:
     return next((text for text in texts if len(text) <= room), "")
 
 
-# --- scales in words ----------------------------------------------------------------------------------------------
+# --- labels ------------------------------------------------------------------------------------------------------
 
 
-def unit_text(history: ValueHistory, height: int, *, is_plain: bool) -> str:
-    """Return how many elements stand in how many rows of a picture; empty where each has its own."""
-    size = history.elements if history.changes_shape else int(np.prod(history.shape, dtype=np.int64))
-    rows = height if is_plain or history.elements <= height else 2 * height
-    return f"{size} in {min(rows, history.elements)} rows" if size > rows else ""
+def parts_of(history: ValueHistory, height: int, *, is_plain: bool) -> list[str]:
+    """Return the elements in each line of a picture: one, or the first and the last of those whose mean is drawn."""
+    count = history.elements
+    shape = (count,) if history.changes_shape else history.shape
+    ends = [*bucket_begins(math.prod(shape)).tolist(), math.prod(shape)]
+    has_whole_lines = is_plain or count <= height
+    lines = np.array_split(np.arange(count), min(count, height if has_whole_lines else 2 * height))
+    if not has_whole_lines:
+        lines = [np.concatenate(lines[at : at + 2]) for at in range(0, len(lines), 2)]
+    texts = []
+    for line in lines:
+        first, last = ends[line[0]], ends[line[-1] + 1] - 1
+        few = f"…{_index_text(last, shape)}{' mean' * has_whole_lines}" if first < last else ""
+        texts.append(_index_text(first, shape) + few)
+    return texts
 
 
-def scale_text(scale: Scale, room: int) -> str:
-    """Return the scale of a row for its label, in so many letters if it can be; empty where no number is finite."""
-    if not scale.share or not scale.low:
-        return "0" if scale.share else ""
-    low = "" if scale.signed else "0"
-    joint = "±" if scale.signed else " to "
-    tails = _tails(scale.share, is_log=scale.kind is ScaleKind.LOG)
-    texts = [f"{low}{joint}{few_digits(scale.full, count)}{tail}" for tail in tails for count in (3, 2, 1)]
-    return next((text for text in texts if len(text) <= room), texts[-1])
+def _index_text(at: int, shape: Sequence[int]) -> str:
+    return f"[{','.join(str(one) for one in np.unravel_index(at, shape))}]"
 
 
 def scale_words(scale: BarScale, room: int = 8) -> str:
     """Return what the two ends of bars do not tell: that they are logarithmic, or not those of all numbers."""
-    return next(one.strip() for one in _tails(scale.share, is_log=scale.log) if len(one.strip()) <= room)
-
-
-def _tails(share: float, *, is_log: bool) -> Sequence[str]:
-    """Return what is said behind the ends of a scale, the most first."""
-    log, part = (" log" if is_log else ""), (f" {told}" if (told := share_text(share)) else "")
-    return list(dict.fromkeys((log + part, part, log, "")))
+    log, part = "log" * scale.log, share_text(scale.share)
+    return next(text for text in (f"{log} {part}".strip(), part, log, "") if len(text) <= room)
 
 
 def bar_scale_ends(scale: BarScale, written: Callable[[float], str] = fitted) -> tuple[str, str]:

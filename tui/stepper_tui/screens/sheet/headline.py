@@ -324,15 +324,17 @@ def _histories(facts: LoopFacts) -> Iterator[tuple[FactsRow, ValueHistory]]:
 
 def _reshaped(overview: Overview) -> Row:
     """Return which values change their shape; one that an inner loop returns as well is named once."""
-    names = []
+    names, grows = [], True
     for facts in overview.loops:
         for row, history in _histories(facts):
             if history.shapes:
-                shapes = (history.first_shape or history.shape, history.shape, *(one.shape for one in history.shapes))
-                sizes = sorted(math.prod(one) for one in shapes)
-                names.append(f"{row_name(row)} {sizes[0]}–{sizes[-1]}")
+                shapes = (history.first_shape or history.shape, *(one.shape for one in history.shapes), history.shape)
+                sizes = [math.prod(one) for one in shapes]
+                grows &= sizes == sorted(sizes)
+                names.append(f"{row_name(row)} {min(sizes)}–{max(sizes)}")
     names = list(dict.fromkeys(names))
-    return [(f"   {GLYPHS['shape']} ", "edit"), (f"{_listed(names)}: another shape", "")] if names else []
+    change = "another shape" if not grows else "grows" if len(names) == 1 else "grow"
+    return [(f"   {GLYPHS['shape']} ", "edit"), (f"{_listed(names)}: {change}", "")] if names else []
 
 
 def _grown(overview: Overview) -> Row:

@@ -99,21 +99,24 @@ class Inspector(Pane, can_focus=False):
             rows = [[(self._writer()(self.model.number, 12), "strong")]]
         which = f" [{','.join(map(str, element))}]" if element else ""
         head: Row = [(name, "title"), (f"{place}{which}", "strong"), (f"   {target.layer.type}", "note")]
-        rows = [head, *self._port(column), *rows, *self._beside_a()]
+        rows = [head, *self._port(column), *rows, *self._beside_a(element)]
         if found is not None and found.value is not None and found.value.size > 1:
             shape = ",".join(map(str, found.value.shape))
             rows += [[(f"value {form.type}[{shape}]", "dim")], *self._elements(found.value, width, element)]
         return [shortened(row, width) for row in rows]
 
-    def _beside_a(self) -> list[Row]:
-        """Return the number of A in this row, and how far the number of the cursor is from it."""
-        look, now = self.model.level.look, self.model.number
+    def _beside_a(self, element: Indices) -> list[Row]:
+        """Return the number of A for this element, else for this row, and how far the number now is from it."""
+        look, now, found = self.model.level.look, self.model.number, self.model.inspected
         if look is None or look.a is None:
             return []
         a = look.a
         if a.problem:
             return [[("A ", "a-on"), (f" {a.problem}", "dim")]]
         held, view = a.numbers.get(self.model.level.row), self.model.view
+        sides = () if found is None or found.a is None or found.value is None else (found.a, found.value)
+        if element and sides and sides[0].shape == sides[1].shape:
+            held, now = (plain_numbers(np.asarray(one)[element]).item() for one in sides)
         if view is not None and view.is_truth(self.model.level.row) and None not in (held, now):
             held, now = bool(held), bool(now)
         if held is None and a.kind is MomentKind.REFERENCE:

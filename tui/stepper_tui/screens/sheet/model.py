@@ -47,6 +47,7 @@ from stepper_tui.state import ShowAgain, State
 from stepper_tui.worker.driver import Driver
 
 if TYPE_CHECKING:
+    from stepper.debug.moments.spread import SpreadCells
     from stepper_tui.app import StepperApp
 
 _GIVEN = ("Parameter", "Result", "Loop", "TensorIterator")
@@ -644,6 +645,12 @@ class SheetModel:
         inside = frame if frame is not None and is_here else any_run(hit.program)
         self._come_to(inside, RowSet.ALL, hit.layer, (self.iteration if is_here else 0) or 0)
         self._say(f"{hits.index(hit) + 1:,} of {len(hits):,}: {printable(hit.layer.name)}, {hit.layer.type}", "dim")
+
+    def go_to_difference(self, cells: SpreadCells) -> None:
+        """Go to the first difference from a reference, if the cursor has not moved."""
+        if not self.is_moved:
+            self._follows_birth = self._is_placed = False
+            self._come_to(SheetFrame(cells.program, cells.outer), RowSet.CHANGED, None, 0)
 
     def seek_finding(self, *, backward: bool) -> None:
         """Go to the next place where something was found: where NaN or Inf begins, or a rule does not hold."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, zip_longest
 from operator import is_, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
@@ -24,7 +24,7 @@ from stepper.tensors.number_text import fitted
 from stepper.tensors.tensor_pictures import BarScale, Form, Scale, bar_scale, heights, scale_of, shades
 from stepper.wording import counted
 from stepper_tui.paint.pane import Pane
-from stepper_tui.paint.pictures import Slot, form_in, picture, row_scale, scale_text, unit_text
+from stepper_tui.paint.pictures import Slot, form_in, parts_of, picture, row_scale
 from stepper_tui.paint.rows import (
     BARS,
     Cell,
@@ -556,13 +556,11 @@ class SheetPane(Pane):
         if key not in self._pictures:
             if len(self._pictures) > _MOST_PICTURES:
                 self._pictures.clear()
-            scale = row_scale(history)
-            lines = picture(history, _slots(shape, view.begin), tall, scale, self.palette)
-            notes = [scale_text(scale, self.label_width - 5), unit_text(history, tall, is_plain=self.look.plain)]
-            notes += [""] * tall
+            lines = picture(history, _slots(shape, view.begin), tall, row_scale(history), self.palette)
+            parts = parts_of(history, tall, is_plain=self.look.plain)
             self._pictures[key] = [
-                [(padded(f"     {note}", self.label_width), "faint"), *line]
-                for line, note in zip(lines, notes, strict=False)
+                [(padded(f"     {part}", self.label_width), "faint"), *line]
+                for line, part in zip_longest(lines, parts, fillvalue="")
             ]
         return self._pictures[key]
 
@@ -717,8 +715,9 @@ class SheetPane(Pane):
 
 
 def _picture_lines(history: ValueHistory) -> int:
-    """Return how many lines show all elements of a tensor in half blocks, within reason."""
-    return min(-(-history.elements // 2), _TALLEST)
+    """Return how many lines show all elements of a tensor: a line each if they are few, else in half blocks."""
+    count = history.elements
+    return count if count <= _TALLEST else min(-(-count // 2), _TALLEST)
 
 
 def _slots(shape: Shape, begin: int) -> list[Slot]:

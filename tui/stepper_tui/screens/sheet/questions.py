@@ -22,12 +22,13 @@ from stepper.debug.table.row_sets import (
     rows_of,
     written_out,
 )
-from stepper.debug.table.sheets import Sheet, SheetLook, csv_lines, iteration_now, look_at, save
+from stepper.debug.table.sheets import Sheet, SheetLook, csv_lines, held_value, iteration_now, look_at, save
 from stepper.element_types import Array
 from stepper.engine.program import CompiledModel, Program
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.query.address_syntax import Address
 from stepper.records import Record
+from stepper.tensors.difference import difference
 
 AT_ONCE = 0.1
 """Seconds for which a new table is read before it is shown."""
@@ -94,11 +95,15 @@ class GoInside(Record, eq=False):
 
 
 class InspectedCell(Record, eq=False):
-    """A cell of the sheet: its value, and the first link of its path (None: it has none, as a Parameter)."""
+    """A cell of the sheet: its value, and the first link of its path (None: it has none, as a Parameter).
+
+    `a` is the value of A.
+    """
 
     address: Address
     value: Array | None
     story: Story | None
+    a: Array | None = None
 
 
 class InspectCell(Record, eq=False):
@@ -112,9 +117,18 @@ class InspectCell(Record, eq=False):
         """Return it, None where something else was asked for meanwhile; the present stays."""
         if self.column >= len(self.sheet.columns):  # the run was edited, and is not read yet
             return None
-        address, story = self.sheet.address_of(self.column, self.iteration), None
+        address, story, value, a = self.sheet.address_of(self.column, self.iteration), None, None, None
         try:
             value = self.sheet.value_at(self.column, self.iteration)
+            a = held_value(debugger, self.sheet, self.column, self.iteration)
+            pinned = debugger.pinned
+            if (
+                not address.index
+                and a is not None
+                and pinned is not None
+                and debugger.moments.spread(pinned) is not None
+            ):
+                address = replace(address, index=difference(a, value).at)
             tick = tick_of_address(debugger.timeline, str(replace(address, index=())))
             question = StoryQuestion(str(address), tick=tick, links=_LINKS, depends=False, courses=False)
             story = story_of(debugger.timeline, question)
@@ -122,7 +136,7 @@ class InspectCell(Record, eq=False):
             return None
         except StepperError:
             pass
-        return InspectedCell(address, value, story)
+        return InspectedCell(address, value, story, a)
 
 
 class ReadOn(Record, eq=False):

@@ -108,12 +108,22 @@ class SheetScreen(DebugScreen):
             self.model.open(self._kept or first)
             self._kept = None
         super().show(state)
-        if self._opened is not None and state.is_edited != self._known[1]:
-            self._known = self._known[0], state.is_edited
-            if state.is_edited and state.a is not None:
-                self.model.show_rows(RowSet.CHANGED, lambda: None)
+        self._show_changes(state)
         self._births(state.overview)
         self.model.findings_known(state.lists.findings)
+
+    def _show_changes(self, state: State) -> None:
+        """After an edit the rows are those that it has changed, beside a reference from the first that differs on."""
+        spread = None if state.a is None else state.a.spread
+        first = spread.first if spread is not None and spread.is_reference else None
+        differs = state.is_edited or first is not None
+        if self._opened is None or differs == self._known[1]:
+            return
+        self._known = self._known[0], differs
+        if state.is_edited and state.a is not None:
+            self.model.show_rows(RowSet.CHANGED, lambda: None)
+        elif first is not None:
+            self.model.go_to_difference(first[0])
 
     def grew(self, overview: Overview) -> None:
         """More is known of the whole run."""
