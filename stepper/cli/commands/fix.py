@@ -27,7 +27,6 @@ from stepper.diagnosis.rule import rules
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_states, input_names
-from stepper.engine.program import Partner
 from stepper.errors import FINDING, INTERRUPTED, UsageError
 from stepper.files.file_kinds import ARRAYS, SCRIPT
 from stepper.files.output import OutputFile, ProtectedFiles, writing_all
@@ -61,8 +60,9 @@ def execute(options: Namespace) -> int:
     partner = fallback_of(options)
     compiled = compile_model(model, options.rules, partner)
     states = bind_states(compiled, given_states(model, options))
+    run = {"rules": options.rules, "partner": partner, "max_iterations": options.max_iterations, "states": states}
     if options.reference is None:
-        return _heal(options, model, partner, states, targets)
+        return _heal(options, model, run, targets)
     if states and options.test is not None:
         raise UsageError("--test gives its run no variables: leave --state and --states out")
     reference = read_reference(
@@ -82,11 +82,8 @@ def execute(options: Namespace) -> int:
             reference,
             tolerances_of(options, model, exact=reference.is_exact),
             seconds=options.time,
-            rules=options.rules,
-            partner=partner,
-            max_iterations=options.max_iterations,
-            states=states,
             progress=show,
+            **run,
         )
     contents = dict[str, bytes]()
     if found.edits:
@@ -108,25 +105,15 @@ def _show(progress: SearchProgress) -> None:
     show_progress(progress_text(progress))
 
 
-def _heal(
-    options: Namespace, model: Model, partner: Partner, states: Mapping[str, Any], targets: Mapping[str, OutputFile]
-) -> int:
-    """Search for rewrites without a reference; 0 if there is nothing to heal, else FINDING."""
+def _heal(options: Namespace, model: Model, run: dict[str, Any], targets: Mapping[str, OutputFile]) -> int:
+    """Search for rewrites without a reference; 0 if there is nothing to heal, else FINDING. `run` says how to run."""
     layers = [*options.layers, *_layers_of_finding(options)]
     inputs = bound_inputs(model, options)
-    found = healed(
-        model,
-        inputs,
-        layers,
-        rules=options.rules,
-        partner=partner,
-        max_iterations=options.max_iterations,
-        states=states,
-    )
+    found = healed(model, inputs, layers, **run)
     contents = dict[str, bytes]()
     if found.edits:
         what = edits_text([found.answer.heals[0].edit])
-        contents = _contents(model, found.edits, what, inputs, states, targets)
+        contents = _contents(model, found.edits, what, inputs, run["states"], targets)
     files = _write(targets, contents)
     data = {"model": options.model, **as_data(found.answer), "files": files}
     print_answer(options, data, [*heal_lines(found.answer), *_written_lines(files)])
