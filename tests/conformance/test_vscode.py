@@ -196,7 +196,8 @@ const files = { '/m/inputs.npz': '', '/n/net.npz': '', '/w/a.xml': '<net name="a
 const group = {};
 const front = (path) => (group.activeTab = path && { input: { uri: at(path) } });
 const vscode = {
-  CodeActionKind: {}, Range: class {}, InlineValueText: class { constructor(range, text) { Object.assign(this, { range, text }); } },
+  CodeActionKind: {},
+  Range: class {}, InlineValueText: class { constructor(range, text) { Object.assign(this, { range, text }); } },
   workspace: {
     fs: {
       stat: async (uri) => { if (!['/m/inputs.npz', '/n/net.npz'].includes(uri.fsPath)) throw new Error('none'); },
