@@ -25,8 +25,8 @@ from stepper.engine.run import ComputedElsewhere, LoopOutline, TensorOutline, Wi
 from stepper.ir.model import LayerSite, Slicing
 from stepper.ops.departures import Departure
 from stepper.recording.queries import NonFiniteValue
-from stepper.repair.edit import EditKind
-from stepper.repair.repairing import FixStatus
+from stepper.repair.healing import Heal
+from stepper.repair.repairing import Closest, EditFacts, FixStatus, Repair
 from stepper.session.session_files import AnyCause
 from stepper.sweep.sweep_results import LoopSpread, PlaceCount, SweepOutcome
 from stepper.tensors.difference import Change
@@ -509,43 +509,6 @@ class ReduceAnswer(AnyAnswer):
 # --- fix ------------------------------------------------------------------------------------------------------------
 
 
-class RepairEditData(TypedDict):
-    """An edit: what it changes at which layer; `around` are the loops and Ifs that lead to it, from the outside.
-
-    `subject` is the attribute, the operand or the value that changes, `before` and `after` its old and new value.
-    `numbers` were solved for. The lower the `price`, the likelier the mistake.
-    """
-
-    kind: EditKind
-    layer: LayerSite
-    around: list[LayerSite]
-    subject: str
-    before: str
-    after: str
-    numbers: list[Real]
-    price: Real
-
-
-class RepairData(TypedDict):
-    """Edits that make all outputs equal. `ratio` is the largest difference left, as a multiple of the tolerance.
-
-    `verified` is on how many other inputs the reference was asked and agrees; `equivalents` are other edits with the
-    same outputs on all inputs that were tried.
-    """
-
-    edits: list[RepairEditData]
-    ratio: Real
-    verified: int
-    equivalents: list[list[RepairEditData]]
-
-
-class ClosestData(TypedDict):
-    """Edits that bring the outputs closer; `distance` is the relative error that is left."""
-
-    edits: list[RepairEditData]
-    distance: Real
-
-
 class FixCommandAnswer(AnyAnswer):
     """`stepper fix`: repairs, the likeliest first; without one, the edits that come closest.
 
@@ -563,8 +526,8 @@ class FixCommandAnswer(AnyAnswer):
     differing: list[int]
     iteration: int | None
     loop: LayerSite | None
-    repairs: list[RepairData]
-    closest: list[ClosestData]
+    repairs: list[Repair]
+    closest: list[Closest]
     refuted: int
     singles: int
     tried: int
@@ -575,19 +538,6 @@ class FixCommandAnswer(AnyAnswer):
     files: list[str]
 
 
-class HealData(TypedDict):
-    """A rewrite that heals a run: `healed` of `iterations` with NaN or Inf are finite now.
-
-    Outputs of `healthy` inputs, which were finite before, change by at most `ulp` units in the last place.
-    """
-
-    edit: RepairEditData
-    healed: int
-    iterations: int
-    healthy: int
-    ulp: int
-
-
 class HealCommandAnswer(AnyAnswer):
     """`stepper fix` without a reference: rewrites that heal the run; `refused` ones change healthy outputs.
 
@@ -596,8 +546,8 @@ class HealCommandAnswer(AnyAnswer):
 
     model: str
     iterations: int
-    origins: list[RepairEditData]
-    heals: list[HealData]
+    origins: list[EditFacts]
+    heals: list[Heal]
     refused: int
     tried: int
     files: list[str]

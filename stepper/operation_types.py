@@ -21,6 +21,9 @@ CELLS = ("LSTMCell", "GRUCell", "RNNCell")
 VARIABLES = ("ReadValue", "Assign")
 """Operations on a variable, which keeps its value from one call of the model to the next."""
 
+CONTROL_INPUTS = {"Loop": 2, "If": 1}
+"""How many first inputs of an operation are a trip count or a condition, none of its bodies'."""
+
 STATEFUL = (*VARIABLES, "RandomUniform", "Multinomial")
 """Operations that may give another value for the same inputs."""
 

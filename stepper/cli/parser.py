@@ -37,6 +37,7 @@ from stepper.cli.arguments import (
     seconds,
     seed,
     session,
+    tolerance,
     tolerances,
 )
 from stepper.cli.usage import Option, Parser, Versions, check_first, choice, defaults, flag, group, option, repeated
@@ -313,7 +314,7 @@ _command(
         "--loss",
         "X",
         "the largest error of an output with --as, relative to its norm (f16 0.01, else 0.05)",
-        type=seconds,
+        type=tolerance,
     ),
     option("--keep-in-f32", "FILE.xml", "write the model, with the operations that have to stay in f32 marked"),
     repeated("--select", "RULE", "ask these rules alone: a name, an id, or how ids begin (D, C2)"),
@@ -629,9 +630,9 @@ _command(
     option("--test", "FILE.py", "write a test for pytest that compares the repaired model with the reference"),
     option("--time", "SECONDS", "time limit of the search (300)", type=seconds, default=300.0),
     RULES,
-    ENGINE,
+    RUNTIME,
     tolerances(),
-    defaults(ulp=None, tolerance=[], open_sequences=False),
+    defaults(ulp=None, tolerance=[], open_sequences=False, engine="numpy", engine_for=[]),
     JSON,
     QUIET,
     examples=(
@@ -650,7 +651,7 @@ _command(
     "a known fault, with exit code 1 if it is there.",
     option("-o --output", "DIR", "the folder for results and cases"),
     option("--fault", "NAME", "run the smallest case of a known fault (all: of every fault)"),
-    option("--seed", "N", "the first seed (0)", type=count, default=0),
+    option("--seed", "N", "the first seed (0)", type=seed, default=0),
     option("--count", "N", "how many seeds (100; with --time all)", type=positive),
     option("--time", "SECONDS", "start new seeds for this time, such as 60s", type=_duration),
     choice(

@@ -295,6 +295,8 @@ BODIES = {
 }
 """The bodies of each type that has some, each with the element that holds its port map."""
 
+Scope = tuple[tuple[int, str], ...]
+"""Into a body: the ids of the loops and Ifs around it, each with the role of the body."""
 LoopKey = tuple[int | str, ...]
 """Loop of a model: ids of the layers that lead to it, its own last; body roles after Ifs."""
 
@@ -545,12 +547,19 @@ class Model(Immutable, Record, eq=False, weakref=True, dict=True):
 
     def graphs(self) -> Iterator[tuple[tuple[Layer, ...], Graph]]:
         """Yield every graph of the model, outer before inner, each with the layers that lead to it."""
-        stack: list[tuple[tuple[Layer, ...], Graph]] = [((), self.graph)]
+        return ((path, graph) for _scope, path, graph in self.scopes())
+
+    def scopes(self) -> Iterator[tuple[Scope, tuple[Layer, ...], Graph]]:
+        """Yield every graph of the model, outer before inner, with its scope and the layers that lead to it."""
+        stack: list[tuple[Scope, tuple[Layer, ...], Graph]] = [((), (), self.graph)]
         while stack:
-            path, graph = stack.pop()
-            yield path, graph
-            nested = [((*path, layer), body.graph) for layer in graph.layers for body in layer.bodies]
-            stack.extend(reversed(nested))
+            scope, path, graph = stack.pop()
+            yield scope, path, graph
+            stack += [
+                ((*scope, (layer.id, body.role)), (*path, layer), body.graph)
+                for layer in reversed(graph.holders)
+                for body in reversed(layer.bodies)
+            ]
 
 
 def path_text(path: Iterable[Layer]) -> str:

@@ -154,7 +154,9 @@ def body(model: Model, graph: Graph) -> NativeText:
 
     UsageError for a graph that the file does not have (a recurrent sequence opened as a loop).
     """
-    place = _place_of(model, graph)
+    place = next((scope for scope, _path, one in model.scopes() if scope and one is graph), None)
+    if place is None:
+        raise UsageError("the graph is not a body of the model")
     if model.calls is not None:  # the loop over calls is none of the file: its body is the file's whole graph
         place = place[1:]
         if not place and any(layer.opened_from is not None for layer in graph.layers if not layer.is_loop):
@@ -196,16 +198,6 @@ def _text(net: Element) -> str:
 
 
 # --- finding ---------------------------------------------------------------------------------------------------------
-
-
-def _place_of(model: Model, graph: Graph) -> tuple[Step, ...]:
-    stack: list[tuple[tuple[Step, ...], Graph]] = [((), model.graph)]
-    while stack:
-        place, outer = stack.pop()
-        if outer is graph and place:
-            return place
-        stack += [((*place, (layer.id, body.role)), body.graph) for layer in outer.layers for body in layer.bodies]
-    raise UsageError("the graph is not a body of the model")
 
 
 def _ways(model: Model) -> Iterator[Way]:

@@ -237,7 +237,7 @@ def read_attribute(name: str, text: str, annotation: Any) -> Any:
 
     Raises KernelError with the name, the text and what was expected.
     """
-    annotation, optional = _without_none(annotation)
+    annotation, optional = without_none(annotation)
     origin = typing.get_origin(annotation)
     try:
         if origin is tuple:
@@ -256,7 +256,8 @@ def read_attribute(name: str, text: str, annotation: Any) -> Any:
         raise KernelError(f"the attribute '{name}' is '{text}', expected {expected}") from None
 
 
-def _without_none(annotation: Any) -> tuple[Any, bool]:
+def without_none(annotation: Any) -> tuple[Any, bool]:
+    """Return an annotation without None, and whether None was in it."""
     if typing.get_origin(annotation) not in (types.UnionType, typing.Union):
         return annotation, False
     (rest,) = (part for part in typing.get_args(annotation) if part is not types.NoneType)

@@ -21,6 +21,7 @@ from stepper.errors import UsageError
 from stepper.processes.starting import python_command
 
 _MARK = ".py:"
+_MOST_SECONDS = 600
 
 
 def names_function(text: str) -> bool:
@@ -29,7 +30,7 @@ def names_function(text: str) -> bool:
     return bool(path and mark and name.isidentifier())
 
 
-def ask_function(text: str, inputs: Sequence[Array], seconds: float = 600.0) -> dict[int, Array]:
+def ask_function(text: str, inputs: Sequence[Array]) -> dict[int, Array]:
     """Return the outputs of the callable that FILE.py:NAME gives, on these inputs. UsageError if it fails."""
     path, _mark, name = text.rpartition(_MARK)
     with tempfile.TemporaryDirectory(prefix="stepper-") as folder:
@@ -37,9 +38,9 @@ def ask_function(text: str, inputs: Sequence[Array], seconds: float = 600.0) -> 
         np.savez(given, *inputs)
         words = python_command(f"from {__name__} import main; main()", f"{path}.py", name, str(given), str(made))
         try:
-            ended = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
+            ended = subprocess.run(words, capture_output=True, text=True, timeout=_MOST_SECONDS, check=False)
         except subprocess.TimeoutExpired:
-            raise UsageError(f"--with {text}: gives no outputs within {seconds:g} s") from None
+            raise UsageError(f"--with {text}: gives no outputs within {_MOST_SECONDS} s") from None
         if ended.returncode or not made.exists():
             said = ended.stderr.strip().splitlines()
             raise UsageError(f"--with {text}: {said[-1] if said else 'it ends without outputs'}")

@@ -5,14 +5,14 @@ apply = partial(read, scope, layer, 0, source)       # what an RepairEdit has; a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
-import numpy as np
-
-from stepper.diagnosis.reduce.draft import Scope
 from stepper.element_types import Array
-from stepper.ir.model import Source
+from stepper.ir.model import InputMapping, Scope, Source
 from stepper.repair.patch import GraphPatch, ModelPatch
+
+Item = TypeVar("Item")
 
 
 def read(scope: Scope, layer: int, index: int, source: Source, patch: ModelPatch) -> None:
@@ -75,38 +75,24 @@ def set_values(values: Sequence[tuple[Scope, int, Array]], patch: ModelPatch) ->
         patch.graph(scope).set_value(layer, value)
 
 
-class InsertPoint(tuple[Source, int, int]):
+class InsertPoint(NamedTuple):
     """Where something is inserted: behind a value for all that read it (layer -1), or before one input of a layer."""
 
-    __slots__ = ()
-
-    @classmethod
-    def behind(cls, source: Source) -> InsertPoint:
-        """Return the place behind a value."""
-        return cls((source, -1, -1))
-
-    @classmethod
-    def before(cls, source: Source, layer: int, index: int) -> InsertPoint:
-        """Return the place before an input that reads the value."""
-        return cls((source, layer, index))
-
-    @property
-    def source(self) -> Source:
-        """The value."""
-        return self[0]
+    source: Source
+    layer: int = -1
+    input: int = -1
 
     @property
     def is_behind(self) -> bool:
         """True if all that read the value are meant."""
-        return self[1] < 0
+        return self.layer < 0
 
     def put(self, graph: GraphPatch, made: Source) -> None:
         """Let who reads the value here read what was made of it."""
-        source, layer, index = self
-        if layer >= 0:
-            graph.read(layer, index, made)
+        if self.is_behind:
+            graph.redirect(self.source, made, but=graph.added)
         else:
-            graph.redirect(source, made, but=graph.added)
+            graph.read(self.layer, self.input, made)
 
 
 def insert(scope: Scope, place: InsertPoint, name: str, texts: Mapping[str, str], patch: ModelPatch) -> None:
@@ -131,6 +117,18 @@ def insert_with(
     place.put(graph, graph.add(name, sources, texts, graph.port(place.source)))
 
 
-def constants(graph: GraphPatch, *numbers: int | Sequence[int]) -> list[Source]:
-    """Add Constants of i64; return their outputs."""
-    return [graph.constant(np.asarray(one, np.int64)) for one in numbers]
+def add_input(patch: ModelPatch, scope: Scope, source: Source, name: str) -> int:
+    """Give a body a value from outside that is the same in each iteration; return the id of its Parameter."""
+    outer, loop = patch.graph(scope[:-1]), scope[-1][0]
+    index = len(outer.sources[loop])
+    outer.read(loop, index, source)
+    parameter = patch.graph(scope).parameter(outer.port(source), name)
+    patch.port_map(scope).inputs.append(InputMapping(index, parameter, None, None, False, 0))
+    return parameter
+
+
+def swapped(items: Iterable[Item], a: int, b: int) -> list[Item]:
+    """Return the items with two of them exchanged."""
+    found = list(items)
+    found[a], found[b] = found[b], found[a]
+    return found

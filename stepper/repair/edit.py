@@ -8,13 +8,12 @@ from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
-from msgspec import field
 from msgspec.structs import replace
 
-from stepper.diagnosis.reduce.draft import LayerAddress, Scope
+from stepper.diagnosis.reduce.draft import LayerAddress
 from stepper.element_types import Array, DType, Shape
 from stepper.ir.constants import constant_value
-from stepper.ir.model import Body, Graph, Layer, LayerSite, Model, Source, layer_site
+from stepper.ir.model import Body, Graph, Layer, LayerSite, Model, Scope, Source, layer_site
 from stepper.records import Record
 from stepper.repair.patch import ModelPatch
 from stepper.repair.replay import KnownRun
@@ -39,6 +38,8 @@ class EditKind(StrEnum):
     COMBINED = "combined"
     CONSTANT = "constant"
     SOLVED = "solved"
+    SOLVED_VALUE = "solved value"
+    SOLVED_ELEMENT = "solved element"
     STATE = "state"
     BACK_EDGE = "back edge"
     LOOP_INPUT = "loop input"
@@ -54,11 +55,10 @@ class EditKind(StrEnum):
 class Unknowns(Record, eq=False):
     """Numbers of an edit that are solved for: where the search for them begins, and how they are put in.
 
-    `what` names them in words. `starts` are several beginnings of equal length. `is_one`: only one of them is another
+    `starts` are several beginnings of equal length. `is_one`: only one of them is another
     number than at the start, and what is put is its place and its value.
     """
 
-    what: str
     starts: tuple[tuple[float, ...], ...]
     put: SolvedApply
     rounds: bool = True
@@ -83,7 +83,7 @@ class RepairEdit(Record, eq=False):
     after: str = ""
     roots: tuple[int, ...] = ()
     unknowns: Unknowns | None = None
-    numbers: tuple[float, ...] = field(default=())
+    numbers: tuple[float, ...] = ()
     is_part: bool = False
 
     def solved(self, numbers: Sequence[float]) -> RepairEdit:
@@ -125,8 +125,8 @@ class ValueForm(Record):
 class GraphSite:
     """Hold a graph of a model with the values of its first run."""
 
-    def __init__(self, model: Model, scope: Scope, graph: Graph, path: Sequence[Layer], run: KnownRun) -> None:
-        self.model, self.scope, self.graph, self.path, self.run = model, scope, graph, tuple(path), run
+    def __init__(self, model: Model, scope: Scope, graph: Graph, path: tuple[Layer, ...], run: KnownRun) -> None:
+        self.model, self.scope, self.graph, self.path, self.run = model, scope, graph, path, run
         self._values: dict[Source, Array | None] = {}
         self._readers: dict[Source, list[tuple[Layer, int]]] = {}
         self.size = max(1.0, len(graph.operations) / _SMALL)
@@ -268,6 +268,10 @@ class GraphSite:
             ]
         return self._readers[source]
 
+    def reader_ids(self, source: Source) -> tuple[int, ...]:
+        """Return the ids of the layers that read an output."""
+        return tuple(layer.id for layer, _index in self.readers(source))
+
 
 _EFFECTS = ("Assign", "Result")
 _SMALL = 100
@@ -276,14 +280,4 @@ _SMALL = 100
 
 def sites_of(model: Model, run: KnownRun) -> list[GraphSite]:
     """Return all graphs of a model, outer before inner."""
-    found = list[GraphSite]()
-    waiting: list[tuple[Scope, Graph, tuple[Layer, ...]]] = [((), model.graph, ())]
-    while waiting:
-        scope, graph, path = waiting.pop()
-        found.append(GraphSite(model, scope, graph, path, run))
-        waiting += [
-            ((*scope, (layer.id, body.role)), body.graph, (*path, layer))
-            for layer in reversed(graph.holders)
-            for body in reversed(layer.bodies)
-        ]
-    return found
+    return [GraphSite(model, scope, graph, path, run) for scope, path, graph in model.scopes()]

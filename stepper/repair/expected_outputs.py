@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from stepper.element_types import Array
 from stepper.engine.array_files import read_archive
 from stepper.engine.compiler import compile_model
 from stepper.engine.frames import Every
-from stepper.engine.inputs import bind_inputs, by_position, converted
+from stepper.engine.inputs import bind_inputs, bind_states, by_position, converted, variables_alone
 from stepper.engine.machine import Machine
-from stepper.engine.program import CompiledModel
+from stepper.engine.program import CompiledModel, Partner
+from stepper.engine.run import called_alike
 from stepper.errors import InputError, StepperError, UsageError
 from stepper.files.file_kinds import is_model_path
 from stepper.ir.model import Layer, Model, parameter_shape
@@ -26,7 +28,7 @@ from stepper.openvino.opening import open_model
 from stepper.openvino.runtime import Runtime
 from stepper.records import Record
 from stepper.repair.asked_function import ask_function, names_function
-from stepper.repair.replay import GivenExample, NamedValues, first_values
+from stepper.repair.replay import NO_VALUES, GivenExample, NamedValues, first_values
 
 _SUFFIX = ".npz"
 Ask = Callable[[Sequence[Array]], Mapping[int, Array]]
@@ -54,6 +56,8 @@ def read_reference(
     runtime: Runtime | None = None,
     source: str = "",
     max_iterations: int | None = None,
+    states: Mapping[str, Any] | None = None,
+    partner: Partner | None = None,
 ) -> RepairReference:
     """Return the reference that a user names, with an example for each of the inputs.
 
@@ -62,12 +66,18 @@ def read_reference(
     """
     model = compiled.model
     cases = _cases(model, inputs)
-    ask = _ask_of(text, compiled, runtime, source, max_iterations)
+    is_model, title, values = is_model_path(text), text, NO_VALUES
+    if is_model:
+        other = compile_model(called_alike(open_model(text), model), compiled.rules, partner)
+        begun = bind_states(other, variables_alone(other.model, states))
+        title = model_title(model.path, Path(text))
+        values = first_values(other, _bound(other, model, cases[0][1]), max_iterations, begun)
+        ask: Ask | None = partial(_outputs_of_model, other, model, max_iterations, begun)
+    else:
+        ask = _ask_of(text, compiled, runtime, source, max_iterations, states)
     if ask is not None:
         found = [GivenExample(name, tuple(bound), ask(bound)) for name, bound in cases]
-        title = model_title(model.path, Path(text)) if is_model_path(text) else text
-        values = _inside(text, compiled, cases[0][1], max_iterations) if is_model_path(text) else {}
-        return RepairReference(title, tuple(found), ask, is_model_path(text), values)
+        return RepairReference(title, tuple(found), ask, is_model, values)
     reference = open_reference(text, compiled, cases[0][1], runtime, source, max_iterations)
     outputs = dict(reference.outputs())
     if not outputs:
@@ -143,12 +153,14 @@ def _of_files(compiled: CompiledModel, inputs_file: str, outputs_file: str) -> l
 
 
 def _ask_of(
-    text: str, compiled: CompiledModel, runtime: Runtime | None, source: str, max_iterations: int | None
+    text: str,
+    compiled: CompiledModel,
+    runtime: Runtime | None,
+    source: str,
+    max_iterations: int | None,
+    states: Mapping[str, Any] | None,
 ) -> Ask | None:
-    """Return what computes the outputs of a reference for any input; None for one that is a file of values."""
-    if is_model_path(text):
-        other = compile_model(open_model(text), compiled.rules)
-        return lambda inputs: _outputs_of_model(other, compiled.model, inputs, max_iterations)
+    """Return what computes the outputs of a function or a runtime for any input; None for a file of values."""
     if names_function(text):
         return lambda inputs: _of_declared_types(compiled, ask_function(text, inputs))
     if Path(text).suffix == _SUFFIX or Path(text).exists():
@@ -156,17 +168,12 @@ def _ask_of(
 
     def ask(inputs: Sequence[Array]) -> Mapping[int, Array]:
         try:
-            return dict(open_reference(text, compiled, inputs, runtime, source, max_iterations).outputs())
+            found = open_reference(text, compiled, inputs, runtime, source, max_iterations, states=states)
+            return dict(found.outputs())
         except ReferenceFailed as error:
             raise UsageError(f"--with {text}: {error}") from None
 
     return ask
-
-
-def _inside(text: str, compiled: CompiledModel, inputs: Sequence[Array], max_iterations: int | None) -> NamedValues:
-    """Return the first values of another model on inputs of ours, by the names of its layers."""
-    other = compile_model(open_model(text), compiled.rules)
-    return first_values(other, _bound(other, compiled.model, inputs), max_iterations)
 
 
 def _bound(other: CompiledModel, model: Model, inputs: Sequence[Array]) -> list[Array]:
@@ -183,9 +190,9 @@ def _bound(other: CompiledModel, model: Model, inputs: Sequence[Array]) -> list[
 
 
 def _outputs_of_model(
-    other: CompiledModel, model: Model, inputs: Sequence[Array], max_iterations: int | None
+    other: CompiledModel, model: Model, max_iterations: int | None, states: Mapping[str, Any], inputs: Sequence[Array]
 ) -> dict[int, Array]:
-    machine = Machine(other, _bound(other, model, inputs), max_iterations=max_iterations)
+    machine = Machine(other, _bound(other, model, inputs), max_iterations=max_iterations, states=states)
     machine.advance(Every.END)
     return dict(enumerate(machine.outputs or ()))
 

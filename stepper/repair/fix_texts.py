@@ -23,7 +23,9 @@ _SENTENCES: Final[Mapping[EditKind, str]] = {
     EditKind.INSERTED: "{after} of '{subject}' inserted{for_reader}",
     EditKind.COMBINED: "{before} of '{subject}' and '{after}' inserted",
     EditKind.CONSTANT: "{layer}: {change}",
-    EditKind.SOLVED: "{layer}: {solved}",
+    EditKind.SOLVED: "{layer}: {after} {numbers}{solved}",
+    EditKind.SOLVED_VALUE: "{layer}: {attribute}{numbers} instead of {before}",
+    EditKind.SOLVED_ELEMENT: "{layer}: {element}",
     EditKind.STATE: "Select inserted: '{subject}' where {after}, else '{before}'",
     EditKind.BACK_EDGE: "{loop}: the back edge to '{subject}' carries '{after}'{instead}",
     EditKind.LOOP_INPUT: "{layer}: input '{subject}' is sliced {after}",
@@ -50,12 +52,15 @@ def edit_text(edit: EditFacts) -> str:
         before=edit.before,
         after=edit.after,
         change=_change(edit),
-        solved=_solved(edit),
+        numbers=texts_of(edit.numbers) if edit.numbers else "?",
+        solved=f" on '{edit.subject}'" if edit.subject else f" instead of {edit.before}" if edit.before else "",
+        attribute=f"{edit.subject}=" if edit.subject else "",
+        element=f"number {edit.numbers[0]:.0f} is {edit.numbers[-1]:.6g}" if edit.numbers else edit.after,
         instead=f" instead of '{edit.before}'" if edit.before else "",
         for_reader=f" before {edit.layer}" if edit.before else "",
     )
-    is_told = edit.kind is EditKind.BACK_EDGE or is_port_map
-    return text if not edit.around or is_told else f"{text} (in {loop})"
+    names_loop = edit.kind is EditKind.BACK_EDGE or is_port_map
+    return text if not edit.around or names_loop else f"{text} (in {loop})"
 
 
 def _change(edit: EditFacts) -> str:
@@ -63,21 +68,6 @@ def _change(edit: EditFacts) -> str:
     if edit.before and edit.after:
         return f"{edit.after} instead of {edit.before}{f' ({edit.subject})' if edit.subject else ''}"
     return edit.subject or "another value"
-
-
-def _solved(edit: EditFacts) -> str:
-    """Return an edit whose numbers were solved for."""
-    numbers = texts_of(edit.numbers) if edit.numbers else "?"
-    if edit.after == "one number":
-        return f"number {edit.numbers[0]:.0f} is {edit.numbers[1]:.6g}" if edit.numbers else "one number"
-    if edit.after == "value" and edit.subject:
-        return f"{edit.subject}={numbers} instead of {edit.before}"
-    if edit.after == "value":
-        return f"{numbers} instead of {edit.before}"
-    if edit.before and not edit.subject:
-        return f"{edit.after} {numbers} instead of {edit.before}"
-    what = f" on '{edit.subject}'" if edit.subject else ""
-    return f"{edit.after} {numbers}{what}"
 
 
 def edits_text(edits: Sequence[EditFacts]) -> str:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
 
 from stepper.diagnosis.reduce.draft import LayerAddress
+from stepper.diagnosis.reduce.reductions import is_finite
 from stepper.diagnosis.reduce.trials import ValueLog
-from stepper.element_types import Array, is_floating
+from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.frames import EventKind, Every, Frame
 from stepper.engine.machine import Machine
-from stepper.engine.program import CompiledModel
+from stepper.engine.program import Partner
 from stepper.ir.model import Model
 from stepper.repair.catalogue.rewrite_edits import rewrite_edits
 from stepper.repair.edit import RepairEdit, sites_of
 from stepper.repair.expected_outputs import RUN_ERRORS, other_inputs
 from stepper.repair.repairing import EditFacts, edit_facts
 from stepper.repair.replay import GivenExample, KnownRun
+from stepper.tensors.difference import measure
+from stepper.tensors.tolerances import EXACT
 
 _HEALTHY = 20
 """Inputs on which a healthy run may not change."""
@@ -43,7 +46,7 @@ class Heal(Struct, frozen=True):
 
 
 class HealAnswer(Struct, frozen=True):
-    """All rewrites that heal a run. `origins` are layers whose values are not finite though their inputs are.
+    """All rewrites that heal a run. `origins` are rewrites at layers where numbers that are not finite begin.
 
     `refused` rewrites heal and change healthy outputs.
     """
@@ -66,33 +69,47 @@ class _Observed(Struct):
     """A run: how many iterations hold a number that is not finite, the layers where it begins, the outputs."""
 
     sick: int = 0
-    origins: dict[LayerAddress, int] = field(default_factory=dict)
+    origins: set[LayerAddress] = field(default_factory=set)
     outputs: tuple[Array, ...] = ()
     log: ValueLog | None = None
 
     @property
     def is_finite(self) -> bool:
         """True if the outputs and what is carried are finite."""
-        return not self.sick and all(map(_is_finite, self.outputs))
+        return not self.sick and all(map(is_finite, self.outputs))
+
+
+_Observe = Callable[[Model, Sequence[Array]], _Observed]
 
 
 def healed(
-    model: Model, inputs: Sequence[Array], max_iterations: int | None = None, layers: Iterable[str] = ()
+    model: Model,
+    inputs: Sequence[Array],
+    layers: Iterable[str] = (),
+    *,
+    rules: str = "spec",
+    partner: Partner | None = None,
+    max_iterations: int | None = None,
+    states: Mapping[str, Any] | None = None,
 ) -> FoundHeal:
     """Return the rewrites that heal the run of a model on these inputs; `layers` are the only ones to rewrite.
 
     Raises what the run without an edit raises.
     """
-    compiled, names = compile_model(model), {*layers}
-    before = _observed(compiled, inputs, max_iterations)
+
+    def observe(one: Model, arrays: Sequence[Array]) -> _Observed:
+        compiled = compile_model(one, rules, partner)
+        return _observed(Machine(compiled, arrays, max_iterations=max_iterations, states=states))
+
+    names, before = {*layers}, observe(model, inputs)
     assert before.log is not None
     run = KnownRun(GivenExample("inputs", tuple(inputs), {}), before.log, {}, {}, 0, 0.0)
     edits = [edit for site in sites_of(model, run) for edit in rewrite_edits(site)]
     chosen = [edit for edit in edits if not names or edit.layer.name in names]
-    healthy = _healthy(compiled, inputs, max_iterations) if chosen else []
+    healthy = _healthy(model, inputs, observe) if chosen else []
     found, refused = list[tuple[int, float, RepairEdit, Heal]](), 0
     for edit in chosen:
-        heal = _heal(model, edit, before, inputs, healthy, max_iterations)
+        heal = _heal(model, edit, before, inputs, healthy, observe)
         if heal is None:
             continue
         if heal.ulp > _MOST_ULP:
@@ -111,17 +128,17 @@ def _heal(
     before: _Observed,
     inputs: Sequence[Array],
     healthy: Sequence[tuple[Sequence[Array], _Observed]],
-    max_iterations: int | None,
+    observe: _Observe,
 ) -> Heal | None:
     """Return how a rewrite heals a run; None if it does not."""
     try:
-        compiled = compile_model(edit.patch(model).model())
-        after = _observed(compiled, inputs, max_iterations)
+        edited = edit.patch(model).model()
+        after = observe(edited, inputs)
         if after.sick >= before.sick or not after.is_finite:
             return None
         ulp = 0
         for arrays, known in healthy:
-            again = _observed(compiled, arrays, max_iterations)
+            again = observe(edited, arrays)
             ulp = max([ulp, *(_ulps(a, b) for a, b in zip(again.outputs, known.outputs, strict=True))])
     except (*RUN_ERRORS, LookupError):
         return None
@@ -129,9 +146,7 @@ def _heal(
     return Heal(facts, before.sick - after.sick, before.sick, len(healthy), ulp)
 
 
-def _healthy(
-    compiled: CompiledModel, inputs: Sequence[Array], max_iterations: int | None
-) -> list[tuple[Sequence[Array], _Observed]]:
+def _healthy(model: Model, inputs: Sequence[Array], observe: _Observe) -> list[tuple[Sequence[Array], _Observed]]:
     """Return inputs like these on which the run is finite, with their runs."""
     found = list[tuple[Sequence[Array], _Observed]]()
     for seed in range(1, _MOST_INPUTS + 1):
@@ -141,7 +156,7 @@ def _healthy(
             for value in other_inputs([np.nan_to_num(one) if one.dtype.kind == "f" else one for one in inputs], seed)
         ]
         try:
-            run = _observed(compiled, arrays, max_iterations)
+            run = observe(model, arrays)
         except RUN_ERRORS:
             continue
         if run.is_finite:
@@ -151,9 +166,8 @@ def _healthy(
     return found
 
 
-def _observed(compiled: CompiledModel, inputs: Sequence[Array], max_iterations: int | None) -> _Observed:
-    found, log = _Observed(), ValueLog(compiled.model)
-    machine = Machine(compiled, inputs, max_iterations=max_iterations)
+def _observed(machine: Machine) -> _Observed:
+    found, log = _Observed(), ValueLog(machine.compiled.model)
     frames = machine.stack
     while machine.stack:
         event = machine.advance(Every.ITERATION)
@@ -163,7 +177,7 @@ def _observed(compiled: CompiledModel, inputs: Sequence[Array], max_iterations: 
     for frame in frames:
         log.take(frame)
     found.outputs, found.log = machine.outputs or (), log
-    if not found.sick and not all(map(_is_finite, found.outputs)):
+    if not found.sick and not all(map(is_finite, found.outputs)):
         found.sick = 1  # the run itself, outside of every loop
     return found
 
@@ -171,29 +185,20 @@ def _observed(compiled: CompiledModel, inputs: Sequence[Array], max_iterations: 
 def _note(found: _Observed, frame: Frame, log: ValueLog) -> None:
     """Take note of what is not finite in an iteration: carried or given, and where it begins."""
     program, values = frame.program, frame.values
-    if frame.loop is not None and not all(_is_finite(values[slot]) for slot in program.results):
+    if frame.loop is not None and not _are_finite(values, program.results):
         found.sick += 1
     for operation in program.operations:
-        if not all(_is_finite(values[slot]) for slot in operation.inputs if slot >= 0):
-            continue
-        if not all(_is_finite(values[slot]) for slot in operation.outputs):
-            address = LayerAddress(log.scopes[id(program.graph)], operation.layer.id)
-            found.origins[address] = found.origins.get(address, 0) + 1
+        if _are_finite(values, operation.inputs) and not _are_finite(values, operation.outputs):
+            found.origins.add(LayerAddress(log.scopes[id(program.graph)], operation.layer.id))
 
 
-def _is_finite(value: Any) -> bool:
-    return value is None or not is_floating(value.dtype) or bool(np.isfinite(np.asarray(value, np.float64)).all())
+def _are_finite(values: Sequence[Any], slots: Iterable[int]) -> bool:
+    return all(slot < 0 or values[slot] is None or is_finite(values[slot]) for slot in slots)
 
 
 def _ulps(ours: Array, theirs: Array) -> int:
     """Return how many units in the last place two outputs are apart; a large number for another shape or NaN."""
-    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
-        return 2**31
-    if ours.dtype.kind != "f":
-        return 0 if np.array_equal(ours, theirs) else 2**31
-    if not ours.size:
+    far = measure(ours, theirs, EXACT)
+    if far is None:
         return 0
-    with np.errstate(all="ignore"):
-        gaps = np.abs(ours - theirs) / np.spacing(np.maximum(np.abs(ours), np.abs(theirs)))
-    largest = float(np.max(np.where(ours == theirs, 0, gaps)))
-    return int(largest) if np.isfinite(largest) else 2**31
+    return 2**31 if far.problem or far.ours_special or far.ulp is None else far.ulp

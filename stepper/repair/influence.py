@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stepper.diagnosis.reduce.draft import Scope
-from stepper.ir.model import EXECUTION_CONDITION, Body, Graph, Layer, Model, Source
+from stepper.ir.model import EXECUTION_CONDITION, Graph, Layer, Model, Scope, Source
+from stepper.operation_types import CONTROL_INPUTS
 
 LayerKey = tuple[Scope, int]
 
 
 def reached_outputs(model: Model) -> dict[LayerKey, frozenset[int]]:
     """Return the outputs of the model, by position, that each layer at any depth can change."""
-    graphs = dict(_graphs(model))
+    graphs = {scope: graph for scope, _path, graph in model.scopes()}
     found: dict[LayerKey, set[int]] = {}
     for position, result in enumerate(model.graph.results):
         for key in _behind(graphs, ((), result.id)):
@@ -23,25 +23,7 @@ def reached_outputs(model: Model) -> dict[LayerKey, frozenset[int]]:
     return {key: frozenset(positions) for key, positions in found.items()}
 
 
-class _GraphPlace:
-    """A graph with the body that it is and what is around it."""
-
-    def __init__(self, graph: Graph, owner: Layer | None, body: Body | None) -> None:
-        self.graph, self.owner, self.body = graph, owner, body
-
-
-def _graphs(model: Model) -> Iterator[tuple[Scope, _GraphPlace]]:
-    waiting: list[tuple[Scope, _GraphPlace]] = [((), _GraphPlace(model.graph, None, None))]
-    while waiting:
-        scope, place = waiting.pop()
-        yield scope, place
-        for layer in place.graph.holders:
-            waiting += [
-                ((*scope, (layer.id, body.role)), _GraphPlace(body.graph, layer, body)) for body in layer.bodies
-            ]
-
-
-def _behind(graphs: dict[Scope, _GraphPlace], start: LayerKey) -> set[LayerKey]:
+def _behind(graphs: dict[Scope, Graph], start: LayerKey) -> set[LayerKey]:
     """Return all layers on which one depends, in the graphs around it and in the bodies before it."""
     seen = {start}
     waiting: list[tuple[LayerKey, int | None]] = [(start, None)]
@@ -58,35 +40,36 @@ def _behind(graphs: dict[Scope, _GraphPlace], start: LayerKey) -> set[LayerKey]:
 
 
 def _before(
-    graphs: dict[Scope, _GraphPlace], scope: Scope, key: int, output: int | None
+    graphs: dict[Scope, Graph], scope: Scope, key: int, output: int | None
 ) -> Iterator[tuple[LayerKey, int | None]]:
-    place = graphs[scope]
-    layer = place.graph.by_id[key]
+    graph = graphs[scope]
+    layer = graph.by_id[key]
     if layer.bodies:
         yield from _into_bodies(scope, layer, output)
-        controls = {"Loop": 2, "If": 1}.get(layer.type, 0)
-        for source in place.graph.sources[key][:controls]:
+        controls = CONTROL_INPUTS.get(layer.type, 0)
+        for source in graph.sources[key][:controls]:
             yield from _of_source(scope, source)
         return
-    for source in place.graph.sources[key]:
+    for source in graph.sources[key]:
         yield from _of_source(scope, source)
     if layer.type == "Parameter":
         yield from _of_parameter(graphs, scope, key)
     if layer.type == "ReadValue":
         name = layer.attributes.get("variable_id")
         for other, around in graphs.items():
-            assigns = (one for one in around.graph.layers if one.type == "Assign")
+            assigns = (one for one in around.layers if one.type == "Assign")
             yield from (((other, one.id), None) for one in assigns if one.attributes.get("variable_id") == name)
 
 
-def _of_parameter(graphs: dict[Scope, _GraphPlace], scope: Scope, key: int) -> Iterator[tuple[LayerKey, int | None]]:
-    place, outer = graphs[scope], scope[:-1]
-    if place.body is None or place.owner is None:
+def _of_parameter(graphs: dict[Scope, Graph], scope: Scope, key: int) -> Iterator[tuple[LayerKey, int | None]]:
+    if not scope:
         return
-    for entry in place.body.inputs:
+    outer, (owner, role) = scope[:-1], scope[-1]
+    body = next(one for one in graphs[outer].by_id[owner].bodies if one.role == role)
+    for entry in body.inputs:
         if entry.parameter == key and entry.input is not None:
-            yield from _of_source(outer, graphs[outer].graph.source(place.owner.id, entry.input))
-    yield from (((scope, edge.from_layer), None) for edge in place.body.back_edges if edge.to_layer == key)
+            yield from _of_source(outer, graphs[outer].source(owner, entry.input))
+    yield from (((scope, edge.from_layer), None) for edge in body.back_edges if edge.to_layer == key)
 
 
 def _into_bodies(scope: Scope, layer: Layer, output: int | None) -> Iterator[tuple[LayerKey, int | None]]:

@@ -7,7 +7,7 @@ patch.model()                                  # the edited Model; bodies withou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,7 +16,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.diagnosis.reduce.draft import Scope
 from stepper.element_types import Array, ElementType, Shape
 from stepper.ir.model import (
     BackEdge,
@@ -28,6 +27,7 @@ from stepper.ir.model import (
     OutputMapping,
     Port,
     PortSources,
+    Scope,
     Source,
 )
 from stepper.ir.weights import Weights
@@ -112,10 +112,6 @@ class GraphPatch:
         self.layers[layer.id] = layer
         self.changed.add(layer.id)
 
-    def drop(self, layer: int) -> None:
-        """Remove a layer that nothing reads."""
-        del self.layers[layer], self.sources[layer]
-
     def add(
         self,
         type: str,
@@ -135,6 +131,10 @@ class GraphPatch:
         array = np.asarray(value)
         port = Port(0, element_types.of(array), array.shape, (), 0)
         return self._append("Constant", (), _constant_texts(array, self.weights), (port,), name, 1)
+
+    def integers(self, numbers: int | Sequence[int]) -> Source:
+        """Add a Constant of i64; return its output."""
+        return self.constant(np.asarray(numbers, np.int64))
 
     def parameter(self, like: Port, name: str) -> int:
         """Add a Parameter of a body; return its id."""
@@ -208,6 +208,8 @@ class ModelPatch:
         self.weights = AddedWeights(model.weights)
         self._graphs: dict[Scope, GraphPatch] = {}
         self._maps: dict[Scope, PortMapPatch] = {}
+        self.needs_ir = False
+        """True if an edit cannot be made in an openvino.Model."""
 
     def graph(self, scope: Scope) -> GraphPatch:
         """Return the graph of a scope, to be edited."""
@@ -223,6 +225,7 @@ class ModelPatch:
         if scope not in self._maps:
             self._maps[scope] = PortMapPatch(self._body(scope))
             self.graph(scope)
+            self.needs_ir = True
         return self._maps[scope]
 
     def _body(self, scope: Scope) -> Body:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct
 
 from stepper.element_types import Array
+from stepper.engine.program import Partner
 from stepper.ir.model import LayerSite, Model, layer_site
 from stepper.repair.edit import EditKind, RepairEdit, patched
 from stepper.repair.expected_outputs import RUN_ERRORS, Ask, RepairReference, other_inputs
@@ -34,10 +35,10 @@ class FixStatus(StrEnum):
 
 
 class EditFacts(Struct, frozen=True):
-    """Hold the facts of an edit: its change and its layer; `around` are the outer loops and Ifs.
+    """Hold the facts of an edit: its change and its layer; `around` are the outer loops and Ifs, outermost first.
 
     `subject` is the attribute, the operand or the value that changes. `before` and `after` are its old and new content;
-    `numbers` are the numbers that were solved for.
+    `numbers` are the numbers that were solved for. The lower the `price`, the likelier the mistake.
     """
 
     kind: EditKind
@@ -119,7 +120,9 @@ def repaired(
     *,
     seconds: float = 300.0,
     rules: str = "spec",
+    partner: Partner | None = None,
     max_iterations: int | None = None,
+    states: Mapping[str, Any] | None = None,
     progress: Callable[[SearchProgress], object] | None = None,
 ) -> FoundFix:
     """Return the edits of a model that make its outputs equal to those of a reference.
@@ -128,7 +131,14 @@ def repaired(
     """
     begun = time.monotonic()
     replayer = Replayer(
-        model, reference.examples, tolerances, rules=rules, max_iterations=max_iterations, values=reference.values
+        model,
+        reference.examples,
+        tolerances,
+        rules=rules,
+        partner=partner,
+        max_iterations=max_iterations,
+        states=states,
+        values=reference.values,
     )
     if replayer.base.agrees:
         return FoundFix(_answer(replayer, reference, SearchResult(), [], 0, FixStatus.AGREE, begun))
@@ -150,7 +160,7 @@ def _ranked(found: Sequence[Trial]) -> list[Trial]:
 
 
 def _probes(replayer: Replayer) -> list[tuple[Array, ...]]:
-    """Return other inputs, for each call where the model has variables."""
+    """Return other inputs."""
     first = replayer.known[0].example.inputs
     return [tuple(other_inputs(first, seed)) for seed in range(1, _PROBES + 1)]
 

@@ -12,16 +12,15 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stepper.diagnosis.reduce.draft import Scope
 from stepper.diagnosis.reduce.trials import ObservedKey, RunSettings, ValueLog, log_values
 from stepper.element_types import Array, Ints, is_floating
 from stepper.engine.compiler import changed_program, compile_model, whole_program
 from stepper.engine.frames import Event, EventKind, Every
 from stepper.engine.machine import Machine
-from stepper.engine.program import CompiledModel, LoopPlan, Program
+from stepper.engine.program import CompiledModel, LoopPlan, Partner, Program
 from stepper.engine.rules import Rules
 from stepper.errors import LimitReached, StepperError
-from stepper.ir.model import Graph, Layer, Model, Source
+from stepper.ir.model import Layer, Model, Scope, Source
 from stepper.operation_types import VIEWS
 from stepper.records import Record
 from stepper.repair.patch import ModelPatch
@@ -87,21 +86,21 @@ NamedValues = Mapping[tuple[str, ...], Array]
 """First values of a run, by the names of outer layers, the layer's name, and the output."""
 
 
-_NO_VALUES: Final[NamedValues] = {}
+NO_VALUES: Final[NamedValues] = {}
 
 
-def first_values(compiled: CompiledModel, inputs: Sequence[Array], max_iterations: int | None = None) -> NamedValues:
+def first_values(
+    compiled: CompiledModel, inputs: Sequence[Array], max_iterations: int | None, states: Mapping[str, Any]
+) -> NamedValues:
     """Return the first value of each output of a run, by names."""
-    log, _machine = log_values(compiled, inputs, RunSettings("spec", max_iterations, most_moves=2**40))
+    settings = RunSettings(max_iterations=max_iterations, most_moves=2**40)
+    log, _machine = log_values(compiled, inputs, settings, states)
     return named_values(compiled.model, log)
 
 
 def named_values(model: Model, log: ValueLog) -> NamedValues:
     """Return the first values of a run by names; those whose name comes again are left out."""
-    names: dict[Scope, tuple[tuple[str, ...], Graph]] = {(): ((), model.graph)}
-    for path, graph in model.graphs():
-        scope = log.scopes[id(graph)]
-        names[scope] = (tuple(layer.name for layer in path), graph)
+    names = {scope: (tuple(layer.name for layer in path), graph) for scope, path, graph in model.scopes()}
     found, again = dict[tuple[str, ...], Array](), set[tuple[str, ...]]()
     for key, value in log.first.items():
         path_names, graph = names[key.scope]
@@ -165,18 +164,18 @@ class Replayer:
         tolerances: Tolerances,
         *,
         rules: str = "spec",
+        partner: Partner | None = None,
         max_iterations: int | None = None,
         states: Mapping[str, Any] | None = None,
-        values: NamedValues = _NO_VALUES,
+        values: NamedValues = NO_VALUES,
     ) -> None:
         self.values = values
-        self.model, self.tolerances, self.rules = model, tolerances, Rules(rules)
-        self.compiled = compile_model(model, self.rules)
+        self.model, self.tolerances, self.rules, self.partner = model, tolerances, Rules(rules), partner
+        self.compiled = compile_model(model, self.rules, partner)
         self.programs: dict[int, Program] = {id(one.graph): one for one in self.compiled.programs}
         self.is_stateful = self.compiled.main.has_memory
         self.initial_states = dict(states or {})
         self._limit = max_iterations
-        self.trials = 0
         self.deadline = math.inf
         """The monotonic time at which searches for numbers end."""
         self.stops_early = False
@@ -221,7 +220,6 @@ class Replayer:
 
         `until_first`: a run ends at the first slice of an output that disagrees.
         """
-        self.trials += 1
         found = list[Agreement]()
         try:
             for known, outputs in self._outputs(patch, until_first=until_first):
@@ -234,20 +232,16 @@ class Replayer:
 
     def outputs(self, patch: ModelPatch) -> list[dict[int, Array]] | None:
         """Return the outputs of an edited model for all examples; None if a run fails."""
-        self.trials += 1
         try:
             return [outputs for _known, outputs in self._outputs(patch)]
         except _Failures:
             return None
 
-    def outputs_on(self, patch: ModelPatch | None, inputs: Sequence[Array]) -> dict[int, Array] | None:
+    def outputs_on(self, patch: ModelPatch, inputs: Sequence[Array]) -> dict[int, Array] | None:
         """Return the outputs on an input that is none of the examples; None if the run fails."""
         try:
-            if patch is None:
-                machine = Machine(self.compiled, inputs, max_iterations=self._most_iterations, states={})
-            else:
-                compiled = compile_model(patch.model(), self.rules, None, self.programs)
-                machine = Machine(compiled, inputs, max_iterations=self._most_iterations, states=self.initial_states)
+            compiled = compile_model(patch.model(), self.rules, self.partner, self.programs)
+            machine = Machine(compiled, inputs, max_iterations=self._most_iterations, states=self.initial_states)
             self._finish(machine, 1.0)
         except _Failures:
             return None
@@ -256,7 +250,9 @@ class Replayer:
     def first_divergence(self) -> tuple[Layer, int] | None:
         """Return the loop with the first slice of an output that differs, and the iteration of the slice."""
         for known in self.known:
-            machine = Machine(self.compiled, known.example.inputs, max_iterations=self._limit)
+            machine = Machine(
+                self.compiled, known.example.inputs, max_iterations=self._limit, states=self.initial_states
+            )
             try:
                 self._check_slices(self.compiled.main, machine, (), known)
             except _Disagrees as found:

@@ -94,7 +94,6 @@ class SearchResult(Struct):
     tried: int = 0
     pairs: int = 0
     first_s: float = 0.0
-    seconds: float = 0.0
     is_interrupted: bool = False
     is_complete: bool = False
 
@@ -162,8 +161,6 @@ def search(
     edits: Sequence[RepairEdit],
     seconds: float,
     progress: Callable[[SearchProgress], object] | None = None,
-    *,
-    pairs: bool = True,
 ) -> SearchResult:
     """Try edits and pairs of them until the time is up. Ctrl+C ends the search with what is found so far."""
     begun = time.monotonic()
@@ -172,13 +169,12 @@ def search(
     deadline = replayer.deadline = begun + seconds
     try:
         result.is_complete = _singles(replayer, whole, result, begun, deadline, progress)
-        if pairs and not result.found and result.is_complete:
+        if not result.found and result.is_complete:
             cheap = [one for one in parts if one.unknowns is None and one.price <= _CHEAP]
             if _singles(replayer, cheap, result, begun, deadline, progress):
                 _pairs(replayer, edits, result, deadline)
     except KeyboardInterrupt:
         result.is_interrupted = True
-    result.seconds = time.monotonic() - begun
     return result
 
 

@@ -42,7 +42,6 @@ def tried_in_processes(
             begin, future = pending.popleft()
             for edit, (numbers, agreement) in zip(edits[begin : begin + _CHUNK], future.result(), strict=True):
                 yield (edit.solved(numbers) if numbers else edit), agreement
-            replayer.trials += _CHUNK
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         _shared.clear()

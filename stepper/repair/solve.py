@@ -92,7 +92,7 @@ def _one_solved(edit: RepairEdit, unknowns: Unknowns, replayer: Replayer) -> tup
     def put(patch: ModelPatch, numbers: Array) -> object:
         return unknowns.put(patch, np.asarray([place, numbers[0]]))
 
-    alone = replace(edit, unknowns=Unknowns(unknowns.what, ((float(start[place]),),), put))
+    alone = replace(edit, unknowns=Unknowns(((float(start[place]),),), put))
     found = solved(alone, replayer)
     return None if found is None else (edit.solved((place, found[0].numbers[0])), found[1])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from string import Template
@@ -12,29 +12,32 @@ import numpy as np
 from lxml import etree
 
 from stepper import element_types
-from stepper.diagnosis.reduce.draft import DraftGraph, DraftModel, IRFiles, Scope, ir_files
+from stepper.diagnosis.reduce.draft import DraftGraph, DraftModel, IRFiles, ir_files
 from stepper.diagnosis.reduce.trials import ObservedKey, RunSettings, ValueLog, log_values
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.errors import ModelError
 from stepper.ir.constants import constant_value
-from stepper.ir.model import BODIES, Graph, Layer, Model, Port
+from stepper.ir.model import BODIES, Graph, Layer, Model, Port, Scope, Source
 from stepper.ir.xml import Element, parse
+from stepper.ops.registry import find, read_attribute
 from stepper.repair.patch import ModelPatch
 
 _ROLES = {role: None for bodies in BODIES.values() for role, _port_map in bodies}
 _SCRIPT = Template('''"""Repair of a model, made by `stepper fix`: $what"""
 
-import numpy as np
+import numpy as np  # noqa: F401
 import openvino
-from openvino import op, opset13  # noqa: F401
+from numpy import inf, nan  # noqa: F401
+from openvino import opset13  # noqa: F401
 
 from pathlib import Path
 
 
 def repair(model: openvino.Model) -> openvino.Model:
-    """Return the model with the repair; the model itself where only attributes and constants change."""
+    """Make the repair in the model and return the model."""
 $body
+    model.validate_nodes_and_infer_types()
     return model
 
 
@@ -73,10 +76,10 @@ class FixedFiles(NamedTuple):
     expected: dict[str, Array]
 
 
-def patched_ir(patch: ModelPatch, inputs: Sequence[Array]) -> IRFiles:
+def patched_ir(patch: ModelPatch, inputs: Sequence[Array], states: Mapping[str, Any] | None = None) -> IRFiles:
     """Return the files of an edited model. Ports have the types and shapes of a run where edits change them."""
     model = patch.model()
-    log, _machine = log_values(compile_model(model), inputs, RunSettings(most_moves=2**40))
+    log, _machine = log_values(compile_model(model), inputs, RunSettings(most_moves=2**40), states)
     draft = DraftModel.of(model, inputs)
     for scope, graph in draft.graphs():
         _declare(graph, scope, log)
@@ -165,7 +168,8 @@ def test_files(
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.replace('"""', "'''").replace("\\\\", "/").split())
+    """Return a text that may stand in a docstring."""
+    return " ".join(text.replace('"', "'").replace("\\", "/").split())
 
 
 # --- a function over openvino.Model -----------------------------------------------------------------------------------
@@ -174,96 +178,63 @@ def _one_line(text: str) -> str:
 def python_function(model: Model, patch: ModelPatch, what: str) -> str:
     """Return a Python file whose function makes the edits in an openvino.Model, found by names of layers.
 
-    Edits of port maps, for which OpenVINO has no function, are left to the patched IR; the file says which.
+    The function raises NotImplementedError for edits that need the patched IR, and for a name of several layers.
     """
-    lines = list(_lines(model, patch))
-    return _SCRIPT.substitute(what=_one_line(what), body="\n".join(f"    {line}" for line in lines or ["pass"]))
-
-
-def _lines(model: Model, patch: ModelPatch) -> Iterator[str]:
     edited = patch.model()
-    before = {path_of(path): graph for path, graph in model.graphs()}
-    for path, graph in edited.graphs():
-        key = path_of(path)
-        old = before.get(key)
-        if old is not None and old is not graph:
-            yield from _graph_lines(key, old, graph, edited)
+    lines, shared = list[str](), set[str]()
+    for (scope, path, old), (_scope, _path, new) in zip(model.scopes(), edited.scopes(), strict=True):
+        shared |= {f"ops[{name!r}]" for name, count in old.same_names.items() if count > 1}
+        if old is not new:
+            lines += _graph_lines(scope, path, old, new, edited)
+    if patch.needs_ir or any(key in line for key in shared for line in lines):
+        what_not = "OpenVINO cannot make this edit" if patch.needs_ir else "several layers have one name"
+        lines = [f'raise NotImplementedError("{what_not}: use the model of stepper fix -o")']
+    return _SCRIPT.substitute(what=_one_line(what), body="\n".join(f"    {line}" for line in lines))
 
 
-GraphPath = tuple[str, ...]
-
-
-def path_of(path: Sequence[Layer]) -> GraphPath:
-    """Return the names of the layers that lead to a graph."""
-    return tuple(layer.name for layer in path)
-
-
-def _graph_lines(path: GraphPath, old: Graph, new: Graph, model: Model) -> Iterator[str]:
+def _graph_lines(scope: Scope, path: Sequence[Layer], old: Graph, new: Graph, model: Model) -> Iterator[str]:
     yield "ops = {node.get_friendly_name(): node for node in model.get_ops()}"
-    for name in path:
-        yield f"ops = {{node.get_friendly_name(): node for node in ops[{name!r}].get_function().get_ops()}}"
-    names = {layer.id: layer.name for layer in old.layers}
-    for layer in new.layers:
+    for layer, (_key, role) in zip(path, scope, strict=True):
+        index = "" if layer.is_loop else int(role == "else_body")
+        body = f"ops[{layer.name!r}].get_function({index})"
+        yield f"ops = {{node.get_friendly_name(): node for node in {body}.get_ops()}}"
+    names = {layer.id: layer.name if layer.id in old.by_id else f"+{layer.name}" for layer in new.layers}
+    for layer in sorted(new.layers, key=lambda one: one.id in old.by_id):
         before = old.by_id.get(layer.id)
         if before is None:
-            yield from _added(layer, new, names, model)
-            names[layer.id] = f"+{layer.name}"
-        elif before.attributes != layer.attributes and layer.type == "Constant":
-            yield from _constant(layer, model)
+            yield f"ops[{names[layer.id]!r}] = {_node(layer, new, names, model)}"
         elif before.type != layer.type or before.attributes != layer.attributes:
-            yield from _replaced(layer, new, names)
-    for layer in new.layers:
-        if layer.id in old.by_id and old.sources[layer.id] != new.sources[layer.id]:
-            for index, source in enumerate(new.sources[layer.id]):
-                if source is not None and index < len(old.sources[layer.id]) and source != old.sources[layer.id][index]:
-                    value = f"ops[{names[source.layer]!r}].output({source.output})"
-                    yield f"ops[{layer.name!r}].input({index}).replace_source_output({value})"
+            yield f"new = {_node(layer, new, names, model)}"
+            yield f"new.set_friendly_name({layer.name!r})"
+            yield f"for old_output, new_output in zip(ops[{layer.name!r}].outputs(), new.outputs()):"
+            yield "    old_output.replace(new_output)"
+            yield f"ops[{layer.name!r}] = new"
+    for layer in old.layers:
+        for index, (read, source) in enumerate(zip(old.sources[layer.id], new.sources[layer.id], strict=False)):
+            if source is not None and source != read:
+                value = _output(source, names)
+                yield f"ops[{layer.name!r}].input({index}).replace_source_output({value})"
 
 
-def _constant(layer: Layer, model: Model) -> Iterator[str]:
-    value = np.asarray(constant_value(model, layer))
-    text = f"np.array({value.tolist()!r}, np.{value.dtype.name}).reshape({value.shape!r})"
-    yield f"ops[{layer.name!r}].output(0).replace(opset13.constant({text}).output(0))"
+def _output(source: Source, names: Mapping[int, str]) -> str:
+    return f"ops[{names[source.layer]!r}].output({source.output})"
 
 
-def _added(layer: Layer, graph: Graph, names: dict[int, str], model: Model) -> Iterator[str]:
-    key = f"+{layer.name}"
+def _node(layer: Layer, graph: Graph, names: Mapping[int, str], model: Model) -> str:
+    """Return an expression that makes a Constant, or a node of any other type with its attributes."""
     if layer.type == "Constant":
         value = np.asarray(constant_value(model, layer))
-        text = f"np.array({value.tolist()!r}, np.{value.dtype.name}).reshape({value.shape!r})"
-        yield f"ops[{key!r}] = opset13.constant({text})"
-        return
-    yield f"ops[{key!r}] = {_node(layer, graph, names)}"
-
-
-def _replaced(layer: Layer, graph: Graph, names: dict[int, str]) -> Iterator[str]:
-    yield f"new = {_node(layer, graph, names)}"
-    yield f"new.set_friendly_name({layer.name!r})"
-    yield "for old_output, new_output in zip(" + f"ops[{layer.name!r}].outputs(), new.outputs()):"
-    yield "    old_output.replace(new_output)"
-    yield f"ops[{layer.name!r}] = new"
-
-
-def _node(layer: Layer, graph: Graph, names: dict[int, str]) -> str:
-    """Return an expression that makes a node of any type with its attributes."""
-    sources = ", ".join(
-        f"ops[{names[source.layer]!r}].output({source.output})"
-        for source in graph.sources[layer.id]
-        if source is not None
-    )
-    attributes = {name: _attribute(text) for name, text in layer.attributes.items()}
+        type = f"openvino.Type.{element_types.of(value).name}"
+        return f"opset13.constant(np.array({value.tolist()!r}).reshape({value.shape!r}), {type})"
+    sources = ", ".join(_output(source, names) for source in graph.sources[layer.id] if source is not None)
+    attributes = {name: _attribute(layer, name, text) for name, text in layer.attributes.items()}
     factory = f"openvino.utils.node_factory.NodeFactory({layer.version!r})"
     return f"{factory}.create({layer.type!r}, [{sources}], {attributes!r})"
 
 
-def _attribute(text: str) -> Any:
-    """Return an attribute as Python has it: a truth, a number, a list of integers, or the text."""
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    parts = [part.strip() for part in text.split(",")]
-    if all(part.lstrip("-").isdigit() for part in parts):
-        return int(parts[0]) if len(parts) == 1 else list(map(int, parts))
-    try:
-        return float(text)
-    except ValueError:
-        return text
+def _attribute(layer: Layer, name: str, text: str) -> Any:
+    """Return an attribute as Python has it: a truth, a number, a list, or the text."""
+    kernel = None if layer.definition is None else find(layer.type, layer.definition)
+    annotation = None if kernel is None else kernel.annotations.get(name.replace("-", "_"))
+    value = text if annotation is None else read_attribute(name, text, annotation)
+    return list(value) if isinstance(value, tuple) else value if isinstance(value, (bool, int, float)) else text

@@ -100,6 +100,9 @@ CASES = [
     ("compare model.xml --rtol -1", 2, "--rtol: '-1' is not a tolerance; write for example 1e-4"),
     ("hunt", 2, "-o/--output is missing"),
     ("hunt -o cases --profile all", 2, "--profile"),
+    ("hunt -o cases --seed abc", 2, "--seed: 'abc' is not a seed; write a number from 0 to"),
+    ("hunt -o cases --seed 1000000000 --profile all", 2, "--profile"),
+    ("check model.xml --loss abc", 2, "--loss: 'abc' is not a tolerance; write for example 1e-4"),
     (
         "hunt --fault dangling-result",
         2,

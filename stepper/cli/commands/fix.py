@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,10 @@ from stepper.cli.printing import print_answer, progress_line, show_progress
 from stepper.cli.specs import (
     bound_inputs,
     debugger_of,
+    ensure_no_device,
     fallback_of,
     given_inputs,
+    given_states,
     opened_model,
     protected_files,
     runtime_of,
@@ -24,14 +26,15 @@ from stepper.diagnosis.narrowing import marked_files
 from stepper.diagnosis.rule import rules
 from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
-from stepper.engine.inputs import input_names
+from stepper.engine.inputs import bind_states, input_names
 from stepper.errors import FINDING, INTERRUPTED, UsageError
 from stepper.files.file_kinds import ARRAYS, SCRIPT
 from stepper.files.output import OutputFile, ProtectedFiles, writing_all
 from stepper.ir.model import Model
+from stepper.openvino.partner import OPENVINO
 from stepper.plain_values import write_arrays
 from stepper.records import as_data
-from stepper.repair.edit import patched
+from stepper.repair.edit import RepairEdit, patched
 from stepper.repair.expected_outputs import RepairReference, read_reference
 from stepper.repair.fix_texts import answer_lines, edits_text, heal_lines, progress_text
 from stepper.repair.healing import healed
@@ -50,11 +53,18 @@ def execute(options: Namespace) -> int:
         raise UsageError("--finding and --layer are for a search without a reference: leave --with out")
     if options.reference is None and options.test is not None:
         raise UsageError("--test compares with a reference: add --with REFERENCE")
+    if options.reference != OPENVINO:
+        ensure_no_device(options, "compare with it: --with openvino")
     targets = _targets(options, protected_files(options))
     model = opened_model(options)
+    partner = fallback_of(options)
+    compiled = compile_model(model, options.rules, partner)
+    states = bind_states(compiled, given_states(model, options))
+    run = {"rules": options.rules, "partner": partner, "max_iterations": options.max_iterations, "states": states}
     if options.reference is None:
-        return _heal(options, model, targets)
-    compiled = compile_model(model, options.rules, fallback_of(options, options.engine))
+        return _heal(options, model, run, targets)
+    if states and options.test is not None:
+        raise UsageError("--test gives its run no variables: leave --state and --states out")
     reference = read_reference(
         options.reference,
         compiled,
@@ -63,6 +73,8 @@ def execute(options: Namespace) -> int:
         runtime_of(options),
         options.model,
         options.max_iterations,
+        states,
+        partner,
     )
     with progress_line(_show, options) as show:
         found = repaired(
@@ -70,11 +82,18 @@ def execute(options: Namespace) -> int:
             reference,
             tolerances_of(options, model, exact=reference.is_exact),
             seconds=options.time,
-            rules=options.rules,
-            max_iterations=options.max_iterations,
             progress=show,
+            **run,
         )
-    files = _written(options, model, reference, found, targets)
+    contents = dict[str, bytes]()
+    if found.edits:
+        what = edits_text(found.answer.repairs[0].edits)
+        contents = _contents(model, found.edits, what, reference.examples[0].inputs, states, targets)
+        if "test" in targets:
+            contents |= _test_contents(options, model, reference, what)
+    if found.distinguishing is not None:
+        contents["distinguish"] = _npz(_named(model, found.distinguishing))
+    files = _write(targets, contents)
     data = {"model": options.model, **as_data(found.answer), "files": files}
     print_answer(options, data, [*answer_lines(found.answer), *_advice(found, files)])
     if found.answer.is_interrupted:
@@ -86,18 +105,15 @@ def _show(progress: SearchProgress) -> None:
     show_progress(progress_text(progress))
 
 
-def _heal(options: Namespace, model: Model, targets: Mapping[str, OutputFile]) -> int:
-    """Search for rewrites without a reference; 0 if there is nothing to heal, else FINDING."""
+def _heal(options: Namespace, model: Model, run: dict[str, Any], targets: Mapping[str, OutputFile]) -> int:
+    """Search for rewrites without a reference; 0 if there is nothing to heal, else FINDING. `run` says how to run."""
     layers = [*options.layers, *_layers_of_finding(options)]
     inputs = bound_inputs(model, options)
-    found = healed(model, inputs, options.max_iterations, layers)
+    found = healed(model, inputs, layers, **run)
     contents = dict[str, bytes]()
-    if found.edits and "model" in targets:
-        made = patched_ir(patched(model, found.edits), inputs)
-        contents |= {"model": made.xml, "weights": made.weights}
-    if found.edits and "python" in targets:
+    if found.edits:
         what = edits_text([found.answer.heals[0].edit])
-        contents["python"] = python_function(model, patched(model, found.edits), what).encode()
+        contents = _contents(model, found.edits, what, inputs, run["states"], targets)
     files = _write(targets, contents)
     data = {"model": options.model, **as_data(found.answer), "files": files}
     print_answer(options, data, [*heal_lines(found.answer), *_written_lines(files)])
@@ -150,18 +166,6 @@ def _targets(options: Namespace, protected: ProtectedFiles) -> dict[str, OutputF
     return found
 
 
-def _written(
-    options: Namespace, model: Model, reference: RepairReference, found: FoundFix, targets: Mapping[str, OutputFile]
-) -> list[str]:
-    """Write what the first repair is asked to be written as; return the names of the files."""
-    contents = dict[str, bytes]()
-    if found.edits:
-        contents = _contents(options, model, reference, found, targets)
-    if found.distinguishing is not None and "distinguish" in targets:
-        contents["distinguish"] = _npz(_named(model, found.distinguishing))
-    return _write(targets, contents)
-
-
 def _write(targets: Mapping[str, OutputFile], contents: Mapping[str, bytes]) -> list[str]:
     """Write the contents for which there is a file; return the names of the files."""
     chosen = [(targets[what], content) for what, content in contents.items() if what in targets]
@@ -174,23 +178,29 @@ def _write(targets: Mapping[str, OutputFile], contents: Mapping[str, bytes]) -> 
 
 
 def _contents(
-    options: Namespace, model: Model, reference: RepairReference, found: FoundFix, targets: Mapping[str, OutputFile]
+    model: Model,
+    edits: Sequence[RepairEdit],
+    what: str,
+    inputs: Sequence[Array],
+    states: Mapping[str, Any],
+    targets: Mapping[str, OutputFile],
 ) -> dict[str, bytes]:
-    example, what = reference.examples[0], edits_text(found.answer.repairs[0].edits)
+    """Return the repaired model and the repair as a Python function, as far as there are files for them."""
     contents = dict[str, bytes]()
     if "model" in targets:
-        made = patched_ir(patched(model, found.edits), example.inputs)
+        made = patched_ir(patched(model, edits), inputs, states)
         contents |= {"model": made.xml, "weights": made.weights}
     if "python" in targets:
-        contents["python"] = python_function(model, patched(model, found.edits), what).encode()
-    if "test" in targets:
-        default = OTHER_KERNELS["f32"]
-        tolerance = options.rtol or default.relative, options.atol or default.absolute
-        path, inputs = Path(options.output), _named(model, example.inputs)
-        test = test_files(path, inputs, dict(example.expected), what, tolerance)
-        contents["test"] = test.test.encode()
-        contents |= {"inputs": _npz(test.inputs), "expected": _npz(test.expected)}
+        contents["python"] = python_function(model, patched(model, edits), what).encode()
     return contents
+
+
+def _test_contents(options: Namespace, model: Model, reference: RepairReference, what: str) -> dict[str, bytes]:
+    default, example = OTHER_KERNELS["f32"], reference.examples[0]
+    tolerance = options.rtol or default.relative, options.atol or default.absolute
+    inputs = _named(model, example.inputs)
+    test = test_files(Path(options.output), inputs, dict(example.expected), what, tolerance)
+    return {"test": test.test.encode(), "inputs": _npz(test.inputs), "expected": _npz(test.expected)}
 
 
 def _named(model: Model, inputs: tuple[Array, ...]) -> dict[str, Array]:

@@ -27,14 +27,12 @@ from stepper.ir.model import (
     Model,
     OutputMapping,
     Port,
+    Scope,
     Slicing,
     Source,
 )
 from stepper.ir.xml import Element
 from stepper.operation_types import NO_OPERATIONS
-
-Scope = tuple[tuple[int, str], ...]
-"""Into a body: the ids of the loops and Ifs around it, each with the role of the body."""
 
 _EFFECTS = ("Result", "Assign")
 

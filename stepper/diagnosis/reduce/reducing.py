@@ -25,7 +25,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper.diagnosis.reduce import reductions
-from stepper.diagnosis.reduce.draft import DraftLayer, DraftModel, LayerAddress, Scope
+from stepper.diagnosis.reduce.draft import DraftLayer, DraftModel, LayerAddress
 from stepper.diagnosis.reduce.trials import (
     OPENVINO,
     AnyFault,
@@ -46,6 +46,7 @@ from stepper.element_types import STRING_DTYPE, Array, is_floating
 from stepper.engine.compiler import compile_model
 from stepper.engine.inputs import bind_inputs, bind_states
 from stepper.engine.rules import Rules
+from stepper.ir.model import Scope
 from stepper.ir.reader import ModelSource, opened
 from stepper.records import Record
 

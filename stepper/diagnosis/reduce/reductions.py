@@ -15,9 +15,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepper import element_types
-from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, DraftModel, LayerAddress, Scope
+from stepper.diagnosis.reduce.draft import DraftBody, DraftGraph, DraftLayer, DraftModel, LayerAddress
 from stepper.element_types import STRING_DTYPE, Array, is_floating
-from stepper.ir.model import InputMapping, Port, Slicing, Source
+from stepper.ir.model import InputMapping, Port, Scope, Slicing, Source
+from stepper.operation_types import CONTROL_INPUTS
 
 ValueOf = Callable[[LayerAddress, int], Array | None]
 """Value of an output in a run; None where it is not known."""
@@ -90,7 +91,7 @@ def drop_unmapped_results(body: DraftBody) -> None:
 
 def drop_unmapped_inputs(owner: DraftLayer) -> None:
     """Drop the inputs of a loop or an If that no entry has; those of its own (trip count, condition) stay."""
-    own = {"Loop": 2, "If": 1}.get(owner.type, 0)
+    own = CONTROL_INPUTS.get(owner.type, 0)
     used = {one.input for body in owner.bodies for one in body.inputs}
     kept = [index for index in range(len(owner.sources)) if index < own or index in used]
     if len(kept) == len(owner.sources):

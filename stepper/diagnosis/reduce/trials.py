@@ -365,11 +365,7 @@ class ValueLog:
     """Keeps the first and the last value of each output."""
 
     def __init__(self, model: Model) -> None:
-        self.scopes: dict[int, tuple[tuple[int, str], ...]] = {id(model.graph): ()}
-        for _path, graph in model.graphs():  # outer before inner
-            for layer in graph.layers:
-                for body in layer.bodies:
-                    self.scopes[id(body.graph)] = (*self.scopes[id(graph)], (layer.id, body.role))
+        self.scopes = {id(graph): scope for scope, _path, graph in model.scopes()}
         self.first: dict[ObservedKey, Array] = {}
         self.last: dict[ObservedKey, Array] = {}
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import types
 import typing
 from collections.abc import Iterator
 from functools import partial
 from inspect import Parameter
 from typing import Any, Literal
 
-from stepper.element_types import ElementType
 from stepper.ir.model import Layer
 from stepper.operation_types import NO_OPERATIONS, VARIABLES
-from stepper.ops.registry import Kernel, find
+from stepper.ops.registry import Kernel, find, without_none
 from stepper.repair.changes import set_attributes
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit
 
@@ -44,7 +42,7 @@ def _of_attribute(
     site: GraphSite, layer: Layer, kernel: Kernel, name: str, parameter: Parameter
 ) -> Iterator[RepairEdit]:
     now = _text(layer, name, parameter)
-    annotation = _bare(kernel.annotations.get(name))
+    annotation, _is_optional = without_none(kernel.annotations.get(name))
     price = 1.0 if name in _LIKELY else 2.0
     for text, dearer in _others(site, layer, name, now, annotation):
         yield _edit(site, layer, name, now, text, price + dearer)
@@ -70,12 +68,6 @@ def _text(layer: Layer, name: str, parameter: Parameter) -> str:
     )
 
 
-def _bare(annotation: Any) -> Any:
-    if typing.get_origin(annotation) in (types.UnionType, typing.Union):
-        return next(part for part in typing.get_args(annotation) if part is not types.NoneType)
-    return annotation
-
-
 def _others(site: GraphSite, layer: Layer, name: str, now: str, annotation: Any) -> Iterator[tuple[str, float]]:
     """Yield other texts of an attribute, each with what it adds to the price."""
     if name == "auto_broadcast":
@@ -92,7 +84,7 @@ def _others(site: GraphSite, layer: Layer, name: str, now: str, annotation: Any)
         yield from ((str(int(now) + step), float(abs(step))) for step in (1, -1, 2, -2))
     elif annotation is float:
         yield from _floats(name, now)
-    elif typing.get_origin(annotation) is tuple and annotation is not ElementType:
+    elif typing.get_origin(annotation) is tuple:
         yield from _lists(now)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from stepper.element_types import Array
 from stepper.ir.model import Layer, Source
 from stepper.operation_types import CELLS
-from stepper.repair.changes import set_value, set_values
+from stepper.repair.changes import set_value, set_values, swapped
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit
 from stepper.repair.patch import ModelPatch
 
@@ -67,7 +67,7 @@ def _edit(site: GraphSite, layer: Layer, value: Array, make: Make, what: str, pr
         subject=what,
         before=number_text(value) if is_short else "",
         after=number_text(_made(make, value)) if is_short else "",
-        roots=[one.id for one, _index in site.readers(source)],
+        roots=site.reader_ids(source),
     )
 
 
@@ -222,9 +222,7 @@ def _orders(value: Array) -> Iterator[Changed]:
 def _blocks(value: Array, axis: int, parts: int) -> Iterator[Changed]:
     names, size = {2: "halves", 3: "thirds", 4: "quarters"}[parts], value.shape[axis] // parts
     for a, b in combinations(range(parts), 2):
-        order = list(range(parts))
-        order[a], order[b] = b, a
-        elements = [one * size + at for one in order for at in range(size)]
+        elements = [one * size + at for one in swapped(range(parts), a, b) for at in range(size)]
         yield _in_order(elements, axis), f"{names} {a} and {b} of axis {axis} exchanged", 2.5
     if parts == 4 and value.size == value.shape[axis] and value.dtype.kind == "f":
         for a, b in permutations(range(4), 2):

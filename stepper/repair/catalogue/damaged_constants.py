@@ -7,9 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from stepper.diagnosis.reduce.draft import Scope
 from stepper.element_types import Array
-from stepper.ir.model import Layer, Source
+from stepper.ir.model import Layer, Scope, Source
 from stepper.repair.catalogue.unknown_numbers import with_unknowns
 from stepper.repair.changes import set_value
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit, SolvedApply
@@ -43,7 +42,8 @@ def damaged_constant_edits(site: GraphSite, most_numbers: int) -> Iterator[Repai
             if 1 < value.size <= _MOST_SEARCHED and value.size > most:
                 element = partial(_replace_one, site.scope, layer.id, value)
                 now = tuple(np.asarray(value, np.float64).reshape(-1).tolist())
-                yield _unknown(site, layer, 6.0 + value.size / 128, "one number", element, (now,), is_one=True)
+                price, kind = 6.0 + value.size / 128, EditKind.SOLVED_ELEMENT
+                yield _unknown(site, layer, price, "one number", element, (now,), kind)
         yield from _normalised(site, layer, value)
 
 
@@ -81,12 +81,11 @@ def _unknown(
     what: str,
     put: SolvedApply,
     starts: tuple[tuple[float, ...], ...],
-    *,
-    is_one: bool = False,
+    kind: EditKind = EditKind.SOLVED,
 ) -> RepairEdit:
-    roots = tuple(one.id for one, _index in site.readers(Source(layer.id, 0)))
-    rounds = len(starts[0]) == 1 and not is_one
-    return with_unknowns(site, layer, price, what, put, starts, roots=roots, rounds=rounds, is_one=is_one)
+    roots = site.reader_ids(Source(layer.id, 0))
+    rounds = len(starts[0]) == 1 and kind is EditKind.SOLVED
+    return with_unknowns(site, layer, price, what, put, starts, roots=roots, rounds=rounds, kind=kind)
 
 
 def _replace(scope: Scope, layer: int, value: Array, mask: Array, patch: ModelPatch, numbers: Array) -> None:
@@ -114,6 +113,6 @@ def _normalised(site: GraphSite, layer: Layer, value: Array) -> Iterator[RepairE
         if 0 < is_one.mean() < 1 and sums.all():
             made = np.where(is_one, value, value / sums).astype(value.dtype)
             change = partial(set_value, site.scope, layer.id, made)
-            roots = [one.id for one, _index in site.readers(Source(layer.id, 0))]
+            roots = site.reader_ids(Source(layer.id, 0))
             what = f"sums of 1 along axis {axis}"
             yield site.edit(EditKind.CONSTANT, layer, 3.0, change, subject=what, roots=roots)

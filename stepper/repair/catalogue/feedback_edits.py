@@ -7,7 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from stepper.ir.model import BackEdge, InputMapping, Layer, Port, Source
+from stepper.ir.model import BackEdge, Layer, Port, Source
+from stepper.repair.changes import add_input
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit, ValueForm
 from stepper.repair.patch import ModelPatch
 
@@ -53,16 +54,11 @@ def _fed_back(site: GraphSite, layer: Layer, index: Source, form: ValueForm, row
 
 
 def _feed_back(site: GraphSite, layer: Layer, scores: Source, form: ValueForm, token: int, patch: ModelPatch) -> None:
-    scope = site.scope
-    outer, graph, maps = patch.graph(scope[:-1]), patch.graph(scope), patch.port_map(scope)
-    first = outer.constant(np.full(form.shape, token, form.dtype))
-    port = outer.port(first)
-    position = len(outer.sources[scope[-1][0]])
-    outer.read(scope[-1][0], position, first)
-    parameter = graph.parameter(port, "last_token")
-    maps.inputs.append(InputMapping(position, parameter, None, None, False, 0))
-    largest = _index_of_largest(site, scores, form, port, patch)
-    maps.back_edges.append(BackEdge(graph.result(largest, "next_token"), parameter, 0))
+    graph = patch.graph(site.scope)
+    first = patch.graph(site.scope[:-1]).constant(np.full(form.shape, token, form.dtype))
+    parameter = add_input(patch, site.scope, first, "last_token")
+    largest = _index_of_largest(site, scores, form, graph.port(Source(parameter, 0)), patch)
+    patch.port_map(site.scope).back_edges.append(BackEdge(graph.result(largest, "next_token"), parameter, 0))
     graph.read(layer.id, 1, Source(parameter, 0))
 
 
@@ -70,9 +66,9 @@ def _index_of_largest(site: GraphSite, scores: Source, form: ValueForm, port: Po
     graph, scored = patch.graph(site.scope), site.form(scores)
     assert scored is not None
     texts = {"axis": str(len(scored.shape) - 1), "mode": "max", "sort": "value", "index_element_type": "i64"}
-    one = graph.constant(np.asarray(1, np.int64))
+    one = graph.integers(1)
     best = graph.add("TopK", (scores, one), texts, graph.port(scores), outputs=2)
     kind = "i32" if form.dtype == np.int32 else "i64"
     index = graph.add("Convert", (Source(best.layer, 1),), {"destination_type": kind}, port)
-    shape = graph.constant(np.asarray(form.shape, np.int64))
+    shape = graph.integers(form.shape)
     return graph.add("Reshape", (index, shape), {"special_zero": "false"}, port)

@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from stepper.element_types import Array, Shape
+from stepper.element_types import Shape
 from stepper.ir.model import Layer, Source
 from stepper.operation_types import FAMILY_OF
-from stepper.repair.changes import InsertPoint, insert, insert_with
+from stepper.repair.changes import InsertPoint, insert, insert_with, swapped
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit, ValueForm
 from stepper.repair.patch import ModelPatch
 
@@ -65,10 +65,10 @@ def values_of(site: GraphSite) -> Iterator[tuple[Source, ValueForm]]:
 def places_of(site: GraphSite, source: Source) -> Iterator[tuple[InsertPoint, Layer, float]]:
     """Yield where something may be inserted on a value: for all that read it, and for each where there are several."""
     readers = site.readers(source)
-    yield InsertPoint.behind(source), site.graph.by_id[source.layer], 0.0
+    yield InsertPoint(source), site.graph.by_id[source.layer], 0.0
     if 1 < len(readers) <= _MOST_READERS:
         for layer, index in readers:
-            yield InsertPoint.before(source, layer.id, index), layer, 0.5
+            yield InsertPoint(source, layer.id, index), layer, 0.5
 
 
 def inserted(
@@ -81,8 +81,7 @@ def inserted(
     after: str = "",
 ) -> RepairEdit:
     """Return the edit of an insertion; its roots are who reads the value there."""
-    readers = site.readers(place.source)
-    roots = [one.id for one, _index in readers] if place.is_behind else [layer.id]
+    roots = site.reader_ids(place.source) if place.is_behind else (layer.id,)
     subject = site.name(place.source)
     where = "" if place.is_behind else layer.name
     return site.edit(
@@ -132,7 +131,7 @@ _BY_REDUCTION = (
 
 def _by_reduction(site: GraphSite, place: InsertPoint, axis: int, reduction: str, name: str, patch: ModelPatch) -> None:
     graph, value = patch.graph(site.scope), place.source
-    axes = graph.constant(np.asarray([axis], np.int64))
+    axes = graph.integers([axis])
     reduced = graph.add(reduction, (value, axes), {"keep_dims": "true"}, graph.port(value))
     place.put(graph, graph.add(name, (value, reduced), {"auto_broadcast": "numpy"}, graph.port(value)))
 
@@ -143,7 +142,7 @@ def _masked(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
     form = site.form(source)
     if source is None or form is None or len(form.shape) < 2 or not 1 < form.shape[-2] <= form.shape[-1]:
         return
-    place, (queries, keys) = InsertPoint.before(source, layer.id, 0), form.shape[-2:]
+    place, (queries, keys) = InsertPoint(source, layer.id, 0), form.shape[-2:]
     for offset in dict.fromkeys((keys - queries, 0)):
         mask = np.where(np.tri(queries, keys, offset, np.bool_), 0, -np.inf).astype(form.dtype)
         change = partial(insert_with, site.scope, place, "Add", mask, {"auto_broadcast": "numpy"}, 0)
@@ -157,9 +156,7 @@ def _moved(site: GraphSite, place: InsertPoint, layer: Layer, form: ValueForm, d
         return
     for a, b in combinations(range(rank), 2):
         if form.shape[a] == form.shape[b] > 1:
-            order = list(range(rank))
-            order[a], order[b] = b, a
-            change = partial(_transpose, site, place, order)
+            change = partial(_transpose, site, place, swapped(range(rank), a, b))
             yield inserted(site, place, layer, 2.5 + dearer, f"Transpose of axes {a} and {b}", change)
     for axis, size in enumerate(form.shape):
         if size > 1:
@@ -172,21 +169,19 @@ def _moved(site: GraphSite, place: InsertPoint, layer: Layer, form: ValueForm, d
 
 def _transpose(site: GraphSite, place: InsertPoint, order: list[int], patch: ModelPatch) -> None:
     graph = patch.graph(site.scope)
-    made = graph.add(
-        "Transpose", (place.source, graph.constant(np.asarray(order, np.int64))), {}, graph.port(place.source)
-    )
+    made = graph.add("Transpose", (place.source, graph.integers(order)), {}, graph.port(place.source))
     place.put(graph, made)
 
 
 def _reverse(site: GraphSite, place: InsertPoint, axis: int, patch: ModelPatch) -> None:
     graph = patch.graph(site.scope)
-    axes = graph.constant(np.asarray([axis], np.int64))
+    axes = graph.integers([axis])
     place.put(graph, graph.add("Reverse", (place.source, axes), {"mode": "index"}, graph.port(place.source)))
 
 
 def _roll(site: GraphSite, place: InsertPoint, axis: int, step: int, patch: ModelPatch) -> None:
     graph = patch.graph(site.scope)
-    numbers = [graph.constant(np.asarray([one], np.int64)) for one in (step, axis)]
+    numbers = [graph.integers([one]) for one in (step, axis)]
     place.put(graph, graph.add("Roll", (place.source, *numbers), {}, graph.port(place.source)))
 
 
@@ -197,7 +192,7 @@ def _combined(site: GraphSite, source: Source, form: ValueForm) -> Iterator[Repa
     maker = site.graph.by_id[source.layer]
     for other, price in _partners(site, source, form):
         for name, dearer in _COMBINED.items():
-            change = partial(insert_with, site.scope, InsertPoint.behind(source), name, other, {}, 0)
+            change = partial(insert_with, site.scope, InsertPoint(source), name, other, {}, 0)
             yield site.edit(
                 EditKind.COMBINED,
                 maker,
@@ -206,7 +201,7 @@ def _combined(site: GraphSite, source: Source, form: ValueForm) -> Iterator[Repa
                 subject=site.name(source),
                 before=name,
                 after=site.name(other),
-                roots=[one.id for one, _index in site.readers(source)],
+                roots=site.reader_ids(source),
             )
 
 
@@ -264,7 +259,7 @@ def _selected(site: GraphSite, source: Source, form: ValueForm) -> Iterator[Repa
                         subject=site.name(source),
                         before=site.graph.by_id[state].name,
                         after=f"{'' if is_new else 'not '}{site.name(condition)}",
-                        roots=[one.id for one, _index in site.readers(source)],
+                        roots=site.reader_ids(source),
                     )
 
 
@@ -283,7 +278,7 @@ def _select(
     graph = patch.graph(site.scope)
     chooser = condition
     if shape != (site.form(condition) or ValueForm(np.dtype(bool), ())).shape:
-        target = graph.constant(np.asarray(shape, np.int64))
+        target = graph.integers(shape)
         chooser = graph.add("Reshape", (condition, target), {"special_zero": "false"}, graph.port(condition))
     sources = (chooser, new, old) if is_new else (chooser, old, new)
     made = graph.add("Select", sources, {"auto_broadcast": "numpy"}, graph.port(new))
@@ -303,14 +298,14 @@ def _gathered(site: GraphSite, source: Source, form: ValueForm) -> Iterator[Repa
             change = partial(_gather, site, source, index)
             what = f"Gather of its rows by '{site.name(index)}'"
             maker = site.graph.by_id[source.layer]
-            yield inserted(site, InsertPoint.behind(source), maker, 3.0, what, change)
+            yield inserted(site, InsertPoint(source), maker, 3.0, what, change)
 
 
 def _gather(site: GraphSite, source: Source, index: Source, patch: ModelPatch) -> None:
     graph = patch.graph(site.scope)
-    axis = graph.constant(np.asarray(0, np.int64))
+    axis = graph.integers(0)
     made = graph.add("Gather", (source, index, axis), {"batch_dims": "0"}, graph.port(source))
-    InsertPoint.behind(source).put(graph, made)
+    InsertPoint(source).put(graph, made)
 
 
 def _rank_changed(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
@@ -322,7 +317,7 @@ def _rank_changed(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
         form = site.form(source)
         if form is None or source is None:
             continue
-        place = InsertPoint.before(source, layer.id, index)
+        place = InsertPoint(source, layer.id, index)
         for axis in range(len(form.shape) + 1):
             if form.shape:
                 change = partial(_with_axis, site, place, axis, "Unsqueeze")
@@ -335,7 +330,7 @@ def _rank_changed(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
 
 def _with_axis(site: GraphSite, place: InsertPoint, axis: int, name: str, patch: ModelPatch) -> None:
     graph = patch.graph(site.scope)
-    axes = graph.constant(np.asarray([axis], np.int64))
+    axes = graph.integers([axis])
     place.put(graph, graph.add(name, (place.source, axes), {}, graph.port(place.source)))
 
 
@@ -347,9 +342,7 @@ def _reshaped(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
     rank = len(target.shape)
     for a, b in combinations(range(rank), 2):
         if target.shape[a] > 1 and target.shape[b] > 1:
-            order = list(range(rank))
-            order[a], order[b] = b, a
-            change = partial(_reshape, site, layer, target.shape, order)
+            change = partial(_reshape, site, layer, target.shape, swapped(range(rank), a, b))
             yield site.edit(
                 EditKind.OPERATION,
                 layer,
@@ -357,24 +350,21 @@ def _reshaped(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
                 change,
                 before="Reshape",
                 after=f"Reshape and Transpose of axes {a} and {b}",
-                roots=[one.id for one, _index in site.readers(Source(layer.id, 0))],
+                roots=site.reader_ids(Source(layer.id, 0)),
             )
-    inner = list(range(len(form.shape)))
+    inner = range(len(form.shape))
     for a, b in combinations(inner, 2):
         if form.shape[a] > 1 and form.shape[b] > 1 and form.shape[a] != form.shape[b]:
-            order = list(inner)
-            order[a], order[b] = b, a
             source = site.sources(layer)[0]
             assert source is not None
-            place = InsertPoint.before(source, layer.id, 0)
-            change_input = partial(_transpose, site, place, order)
+            place = InsertPoint(source, layer.id, 0)
+            change_input = partial(_transpose, site, place, swapped(inner, a, b))
             yield inserted(site, place, layer, 2.5, "", change_input, f"Transpose of axes {a} and {b}")
 
 
 def _reshape(site: GraphSite, layer: Layer, shape: Shape, order: list[int], patch: ModelPatch) -> None:
     graph = patch.graph(site.scope)
-    target: Array = np.asarray([shape[axis] for axis in order], np.int64)
-    graph.read(layer.id, 1, graph.constant(target))
-    axes = graph.constant(np.asarray(order, np.int64))
+    graph.read(layer.id, 1, graph.integers([shape[axis] for axis in order]))
+    axes = graph.integers(order)
     made = graph.add("Transpose", (Source(layer.id, 0), axes), {}, graph.port(Source(layer.id, 0)))
     graph.redirect(Source(layer.id, 0), made, but=(made.layer,))

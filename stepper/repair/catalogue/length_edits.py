@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from stepper.diagnosis.reduce.draft import Scope
 from stepper.element_types import Array, Shape
-from stepper.ir.model import CURRENT_ITERATION, Body, InputMapping, Layer, Port, Source
+from stepper.ir.model import CURRENT_ITERATION, Body, InputMapping, Layer, Port, Scope, Source
+from stepper.repair.changes import add_input
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit
 from stepper.repair.patch import GraphPatch, ModelPatch
 
@@ -36,7 +36,7 @@ def length_edits(site: GraphSite) -> Iterator[RepairEdit]:
 def _lengths_edit(
     site: GraphSite, layer: Layer, price: float, change: partial[None], what: str, lengths: Source
 ) -> RepairEdit:
-    readers = tuple(one.id for one, _index in site.readers(Source(layer.id, 0))) or (layer.id,)
+    readers = site.reader_ids(Source(layer.id, 0)) or (layer.id,)
     return site.edit(
         EditKind.LENGTHS, layer, price, change, subject=site.name(lengths), after=what, roots=(layer.id, *readers)
     )
@@ -102,22 +102,10 @@ def _select_rows(
 ) -> None:
     """Let a Result be a new value in the rows that are valid and an old one in the others."""
     assert new is not None
-    shape = np.ones(rank, np.int64)
-    shape[axis] = -1
-    target = graph.constant(shape)
+    target = graph.integers([-1 if at == axis else 1 for at in range(rank)])
     flags = graph.add("Reshape", (is_valid, target), {"special_zero": "false"}, graph.port(is_valid))
     made = graph.add("Select", (flags, new, old), {"auto_broadcast": "numpy"}, graph.port(new))
     graph.read(result, 0, made)
-
-
-def add_input(patch: ModelPatch, scope: Scope, source: Source, name: str) -> int:
-    """Give a body a value from outside that is the same in each iteration; return the id of its Parameter."""
-    outer, loop = patch.graph(scope[:-1]), scope[-1][0]
-    index = len(outer.sources[loop])
-    outer.read(loop, index, source)
-    parameter = patch.graph(scope).parameter(outer.port(source), name)
-    patch.port_map(scope).inputs.append(InputMapping(index, parameter, None, None, False, 0))
-    return parameter
 
 
 def _iteration(patch: ModelPatch, scope: Scope) -> Source:
@@ -171,20 +159,16 @@ def _take_last(
     assert source is not None
     port = graph.port(lengths)
     wide = graph.add("Convert", (lengths,), {"destination_type": "i64"}, port)
-    last = graph.add("Subtract", (wide, graph.constant(np.asarray(1, np.int64))), {"auto_broadcast": "numpy"}, port)
+    last = graph.add("Subtract", (wide, graph.integers(1)), {"auto_broadcast": "numpy"}, port)
     aligned = [1] * len(shape)
     aligned[1 - time] = -1
-    reshaped = graph.add("Reshape", (last, _numbers(graph, aligned)), {"special_zero": "false"}, port)
-    spread = graph.add("Broadcast", (reshaped, _numbers(graph, _kept(shape, time))), {"mode": "numpy"}, port)
+    reshaped = graph.add("Reshape", (last, graph.integers(aligned)), {"special_zero": "false"}, port)
+    spread = graph.add("Broadcast", (reshaped, graph.integers(_kept(shape, time))), {"mode": "numpy"}, port)
     picked = graph.add("GatherElements", (source, spread), {"axis": str(time)}, graph.port(source))
     made = graph.add(
-        "Reshape", (picked, _numbers(graph, target)), {"special_zero": "false"}, graph.port(Source(layer.id, 0))
+        "Reshape", (picked, graph.integers(target)), {"special_zero": "false"}, graph.port(Source(layer.id, 0))
     )
     graph.redirect(Source(layer.id, 0), made, but=graph.added)
-
-
-def _numbers(graph: GraphPatch, numbers: list[int] | Shape) -> Source:
-    return graph.constant(np.asarray(numbers, np.int64))
 
 
 def _reversals(site: GraphSite, lengths: Source, batch: int, dearer: float) -> Iterator[RepairEdit]:

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from stepper.diagnosis.reduce.draft import Scope
-from stepper.ir.model import BackEdge, Body, InputMapping, Layer, OutputMapping, Slicing, Source
-from stepper.repair.edit import EditKind, GraphSite, RepairEdit
+from stepper.ir.model import BackEdge, Body, InputMapping, Layer, OutputMapping, Scope, Slicing, Source
+from stepper.repair.edit import EditKind, GraphSite, RepairEdit, ValueForm
 from stepper.repair.patch import ModelPatch
 
 _MOST_VALUES = 24
@@ -72,7 +71,7 @@ def _add_to_input(scope: Scope, layer: int, index: int, step: int, patch: ModelP
 
 def _trip_from_shape(scope: Scope, layer: int, source: Source, axis: int, patch: ModelPatch) -> None:
     graph = patch.graph(scope)
-    number, zero = (graph.constant(np.asarray(one, np.int64)) for one in (axis, 0))
+    number, zero = (graph.integers(one) for one in (axis, 0))
     port = graph.port(number)
     shape = graph.add("ShapeOf", (source,), {"output_type": "i64"}, port._replace(dims=(-1,)))
     graph.read(layer, 0, graph.add("Gather", (shape, number, zero), {"batch_dims": "0"}, port))
@@ -173,10 +172,7 @@ def _back_edges(site: GraphSite, body: Body) -> Iterator[RepairEdit]:
     for index, edge in enumerate(body.back_edges):
         target = Source(edge.to_layer, 0)
         now, form = site.graph.source(edge.from_layer), site.form(target)
-        position = site.positions[edge.from_layer]
-        others = [one for one in site.by_form.get(form, ()) if one != now] if form is not None else []
-        others.sort(key=lambda one: abs(site.positions[one.layer] - position))
-        for other in others[:_MOST_VALUES]:
+        for other in _others(site, form, now, edge.from_layer):
             layer = site.graph.by_id[other.layer]
             change = partial(_carry_instead, site.scope, index, other)
             yield site.edit(
@@ -189,6 +185,12 @@ def _back_edges(site: GraphSite, body: Body) -> Iterator[RepairEdit]:
                 after=site.name(other),
                 roots=(edge.to_layer,),
             )
+
+
+def _others(site: GraphSite, form: ValueForm | None, now: Source | None, layer: int) -> list[Source]:
+    """Return values of a type and shape other than the present one, the nearest to a layer first."""
+    near = [] if form is None else site.near(form, site.positions[layer], _MOST_VALUES + 1)
+    return [one for one in near if one != now][:_MOST_VALUES]
 
 
 def owner_of(site: GraphSite) -> Layer:
@@ -237,9 +239,7 @@ def _outputs(site: GraphSite, body: Body) -> Iterator[RepairEdit]:
         form = site.form(now)
         if form is None or now is None or entry.purpose is not None:
             continue
-        others = [one for one in site.by_form.get(form, ()) if one != now]
-        others.sort(key=lambda one: abs(site.positions[one.layer] - site.positions[now.layer]))
-        for other in others[:_MOST_VALUES]:
+        for other in _others(site, form, now, now.layer):
             is_constant = site.graph.by_id[other.layer].type == "Constant"
             yield site.edit(
                 EditKind.LOOP_OUTPUT,
@@ -269,6 +269,7 @@ def _branches(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
 
 
 def _exchange_branches(scope: Scope, layer: int, patch: ModelPatch) -> None:
+    patch.needs_ir = True
     graph = patch.graph(scope)
     owner = graph.layers[layer]
     roles: dict[str, Any] = {"then_body": "else_body", "else_body": "then_body"}

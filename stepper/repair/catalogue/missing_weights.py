@@ -109,17 +109,16 @@ def _deepen(
     numbers: Array,
 ) -> None:
     graph = patch.graph(site.scope)
-    depth = np.asarray(weights.shape[axis] + missing, np.int64)
     shape = (weights.shape[0], missing) if axis else (missing, weights.shape[1])
     further = numbers.reshape(shape).astype(weights.dtype)
-    graph.read(layer, 1, graph.constant(depth))
+    graph.read(layer, 1, graph.integers(weights.shape[axis] + missing))
     graph.read(reader, port, graph.constant(np.concatenate([weights, further], axis)))
 
 
 def _vectors(site: GraphSite, layer: Layer, most: int) -> Iterator[RepairEdit]:
     """Yield a bias behind a product, and a gain behind a normalisation: a number for each place of an axis."""
     form, source = site.output_form(layer), Source(layer.id, 0)
-    readers = tuple(one.id for one, _index in site.readers(source))
+    readers = site.reader_ids(source)
     if form is None or not form.is_float or not form.shape or not readers:
         return
     axis = 1 if layer.type == "Convolution" else len(form.shape) - 1

@@ -7,8 +7,8 @@ from functools import partial
 from itertools import combinations
 
 from stepper.ir.model import Layer, Source
-from stepper.operation_types import VARIABLES
-from stepper.repair.changes import exchange, read, set_sources
+from stepper.operation_types import CONTROL_INPUTS, VARIABLES
+from stepper.repair.changes import exchange, read, set_sources, swapped
 from stepper.repair.edit import EditKind, GraphSite, RepairEdit
 
 _COMMUTATIVE = (
@@ -36,7 +36,7 @@ def operand_edits(site: GraphSite) -> Iterator[RepairEdit]:
 
 
 def _exchanged(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
-    sources, first = site.sources(layer), {"Loop": 2, "If": 1}.get(layer.type, 0)
+    sources, first = site.sources(layer), CONTROL_INPUTS.get(layer.type, 0)
     if layer.type in _COMMUTATIVE or len(sources) > _MOST_OPERANDS:
         return
     for a, b in combinations(range(first, len(sources)), 2):
@@ -45,13 +45,11 @@ def _exchanged(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
             continue
         if one is not None and other is not None and one.dtype != other.dtype:
             continue
-        swapped = list(sources)
-        swapped[a], swapped[b] = swapped[b], swapped[a]
         yield site.edit(
             EditKind.OPERANDS_EXCHANGED,
             layer,
             1.0 if len(sources) < 4 else 1.5,
-            partial(set_sources, site.scope, layer.id, swapped),
+            partial(set_sources, site.scope, layer.id, swapped(sources, a, b)),
             subject=f"{a} and {b}",
         )
 

@@ -6,10 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Final
 
-import numpy as np
-
-from stepper.diagnosis.reduce.draft import Scope
-from stepper.ir.model import Layer, Source
+from stepper.ir.model import Layer, Scope, Source
 from stepper.operation_types import NO_OPERATIONS, VARIABLES
 from stepper.ops.registry import STRUCTURAL
 from stepper.repair.changes import redirect, repeat, set_operation, set_type
@@ -144,13 +141,13 @@ def _gathered(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
 
 def _gather_rows(site: GraphSite, layer: int, axis: int, patch: ModelPatch) -> None:
     graph = patch.graph(site.scope)
-    sources = (*graph.sources[layer][:2], graph.constant(np.asarray(axis, np.int64)))
+    sources = (*graph.sources[layer][:2], graph.integers(axis))
     set_operation(site.scope, layer, "Gather", {"batch_dims": "0"}, sources, patch)
 
 
 def _removed(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
     source = Source(layer.id, 0)
-    form, readers = site.output_form(layer), site.readers(source)
+    form, readers = site.output_form(layer), site.reader_ids(source)
     if len(layer.outputs) != 1 or layer.type in VARIABLES or form is None or not readers:
         return
     seen = set[Source]()
@@ -164,19 +161,18 @@ def _removed(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
             2.0 + (site.graph.by_id[input.layer].type == "Constant") + 0.25 * index,
             partial(redirect, site.scope, source, input),
             after=site.name(input),
-            roots=[one.id for one, _index in readers],
+            roots=readers,
         )
 
 
 def _repeated(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
     """Yield an operation that is applied once more to its own output."""
-    form, readers = site.output_form(layer), site.readers(Source(layer.id, 0))
+    form, readers = site.output_form(layer), site.reader_ids(Source(layer.id, 0))
     if len(layer.outputs) != 1 or layer.type in (*VARIABLES, *_IDEMPOTENT) or form is None or not readers:
         return
-    roots = [one.id for one, _index in readers]
     for index, input in enumerate(site.sources(layer)):
         if site.form(input) == form:
-            yield site.edit(EditKind.REPEATED, layer, 4.0, partial(repeat, site.scope, layer.id, index), roots=roots)
+            yield site.edit(EditKind.REPEATED, layer, 4.0, partial(repeat, site.scope, layer.id, index), roots=readers)
             break
 
 

@@ -103,7 +103,7 @@ def _shifted(site: GraphSite, layer: Layer, form: ValueForm) -> Iterator[RepairE
 def _shift(site: GraphSite, layer: Layer, axis: int, patch: ModelPatch) -> None:
     graph, source = patch.graph(site.scope), site.sources(layer)[0]
     assert source is not None
-    axes = graph.constant(np.asarray([axis], np.int64))
+    axes = graph.integers([axis])
     largest = graph.add("ReduceMax", (source, axes), {"keep_dims": "true"}, graph.port(source))
     made = graph.add("Subtract", (source, largest), {"auto_broadcast": "numpy"}, graph.port(source))
     graph.read(layer.id, 0, made)

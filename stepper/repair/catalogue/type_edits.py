@@ -34,7 +34,7 @@ def type_edits(site: GraphSite) -> Iterator[RepairEdit]:
                 partial(_through, site, source, "f16"),
                 before="f32",
                 after="f16",
-                roots=[one.id for one, _index in site.readers(source)],
+                roots=site.reader_ids(source),
             )
 
 
@@ -48,7 +48,7 @@ def _converted(site: GraphSite, layer: Layer, source: Source, form: ValueForm) -
                 yield site.edit(EditKind.ATTRIBUTE, layer, 3.0, change, subject=subject, before=now, after=name)
         if form.is_float:
             for name, texts in _ROUNDINGS.items():
-                place = InsertPoint.before(source, layer.id, 0)
+                place = InsertPoint(source, layer.id, 0)
                 yield inserted(site, place, layer, 2.0, name, partial(insert, site.scope, place, name, texts))
     if form.dtype in (np.int8, np.uint8):
         other = "i8" if form.dtype == np.uint8 else "u8"

@@ -8,10 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from stepper.diagnosis.reduce.draft import Scope
 from stepper.element_types import Array
-from stepper.ir.model import Layer, Source
-from stepper.operation_types import CELLS
+from stepper.ir.model import Layer, Scope, Source
 from stepper.ops.registry import find
 from stepper.repair.catalogue.constant_edits import constant_of, number_text
 from stepper.repair.catalogue.insertion_edits import values_of
@@ -21,7 +19,6 @@ from stepper.repair.patch import ModelPatch
 
 _MOST_UNKNOWNS = 64
 _CLIPS = ((0.5,), (0.2,), (1.0,), (2.0,), (5.0,))
-_SEQUENCES = (*CELLS, "LSTMSequence", "GRUSequence", "RNNSequence")
 
 
 def unknown_edits(site: GraphSite, most_numbers: int) -> Iterator[RepairEdit]:
@@ -50,12 +47,12 @@ def with_unknowns(
     before: str = "",
     roots: tuple[int, ...] = (),
     rounds: bool = True,
-    is_one: bool = False,
+    kind: EditKind = EditKind.SOLVED,
 ) -> RepairEdit:
     """Return an edit whose numbers are solved for."""
-    unknowns = Unknowns(what, starts, put, rounds, is_one)
+    unknowns = Unknowns(starts, put, rounds, kind is EditKind.SOLVED_ELEMENT)
     return site.edit(
-        EditKind.SOLVED,
+        kind,
         layer,
         price,
         _unsolved,
@@ -79,13 +76,15 @@ def _of_constant(site: GraphSite, layer: Layer, most_numbers: int) -> Iterator[R
     now = tuple(np.asarray(value, np.float64).reshape(-1).tolist())
     if not np.isfinite(now).all():
         return
-    roots = tuple(one.id for one, _index in site.readers(source))
+    roots = site.reader_ids(source)
     starts = (now, (0.5,), (now[0] * 0.1,), (now[0] * 10,)) if len(now) == 1 else (now,)
     price = 2.75 if len(now) == 1 else 3.0 + len(now) / 32 if any(now) else 2.25
     what = "value" if len(now) == 1 else f"{len(now)} values"
     put = partial(_set_constant, site.scope, layer.id, value)
     before = number_text(value) if len(now) <= 8 else ""
-    yield with_unknowns(site, layer, price, what, put, starts, before=before, roots=roots, rounds=len(now) == 1)
+    kind = EditKind.SOLVED_VALUE if len(now) == 1 else EditKind.SOLVED
+    rounds = len(now) == 1
+    yield with_unknowns(site, layer, price, what, put, starts, before=before, roots=roots, rounds=rounds, kind=kind)
 
 
 def _set_constant(scope: Scope, layer: int, like: Array, patch: ModelPatch, numbers: Array) -> None:
@@ -107,8 +106,8 @@ def _of_attributes(site: GraphSite, layer: Layer) -> Iterator[RepairEdit]:
             continue
         starts = _CLIPS if name == "clip" and not now else ((now,), (0.5,), (1.0,))
         put = partial(_set_attribute, site.scope, layer.id, name)
-        before = text or "0"
-        yield with_unknowns(site, layer, 2.0, "value", put, starts, subject=name, before=before)
+        before, kind = text or "0", EditKind.SOLVED_VALUE
+        yield with_unknowns(site, layer, 2.0, "value", put, starts, subject=name, before=before, kind=kind)
 
 
 def _set_attribute(scope: Scope, layer: int, name: str, patch: ModelPatch, numbers: Array) -> None:
@@ -117,8 +116,8 @@ def _set_attribute(scope: Scope, layer: int, name: str, patch: ModelPatch, numbe
 
 def _of_value(site: GraphSite, source: Source) -> Iterator[RepairEdit]:
     """Yield a factor, an offset and bounds on a value."""
-    maker, place = site.graph.by_id[source.layer], InsertPoint.behind(source)
-    roots = tuple(one.id for one, _index in site.readers(source))
+    maker, place = site.graph.by_id[source.layer], InsertPoint(source)
+    roots = site.reader_ids(source)
     value = site.value(source)
     if value is None or not value.size or (maker.type == "Parameter" and not site.scope):
         return

@@ -72,6 +72,8 @@ def test_everything_that_gives_outputs_is_a_reference(call: Call, tmp_path: Path
         (("--finding", "D999"), "check finds no such thing in a layer here; it finds D202"),
         (("--with", "outputs.npz", "--layer", "exp_key"), "--finding and --layer are for a search without a reference"),
         (("--test", "test.py"), "--test compares with a reference"),
+        (("--device", "GPU"), "--device is for OpenVINO; compare with it: --with openvino"),
+        (("--engine", "openvino"), "--engine"),
     ],
 )
 def test_words_that_do_not_go_together_are_refused_in_one_line(call: Call, more: tuple[str, ...], said: str) -> None:
@@ -86,3 +88,41 @@ def test_without_a_reference_the_layer_of_a_finding_is_rewritten_or_refused(call
     found = call(*words, "inf-born")
     assert found.code == 1 and found == call(*words, "D202")
     assert found.out.startswith("5 iterations with NaN or Inf") and "would heal the run and change" in found.out
+
+
+def with_variable(operation: str, folder: Path) -> Path:
+    """The root of x and a variable together, which begins with 4."""
+    net = Graph()
+    x = net.parameter("x", "f32", (1,))
+    total = net.apply("ReadValue", net.constant([4.0]), version="opset3", variable_id="total")
+    made = net.apply(operation, total, x, name="made")
+    net.apply("Assign", made, version="opset3", variable_id="total")
+    net.result(net.apply("Sqrt", made, name="root"), "out")
+    return net.write(folder)
+
+
+def test_variables_begin_as_given_on_both_sides(call: Call, tmp_path: Path) -> None:
+    for name in ("wrong", "right"):
+        (tmp_path / name).mkdir()
+    wrong, right = with_variable("Subtract", tmp_path / "wrong"), with_variable("Add", tmp_path / "right")
+    np.savez(tmp_path / "states.npz", total=np.float32([9]))
+    np.savez(tmp_path / "outputs.npz", out=np.float32([4]))
+    given = ("--input", "x=[7]", "--states", tmp_path / "states.npz", "--with")
+    for reference in (tmp_path / "outputs.npz", right):
+        assert call("fix", right, *given, reference).code == 0
+        found = call("fix", wrong, *given, reference)
+        assert found.code == 1 and "Add instead of Subtract" in found.out, found
+    refused = call("fix", wrong, *given, right, "-o", tmp_path / "fixed.xml", "--test", tmp_path / "test.py")
+    assert refused.code == 2 and "--test gives its run no variables" in refused.err
+
+
+def test_a_rewrite_heals_the_run_of_the_given_variables_and_rules(call: Call, tmp_path: Path) -> None:
+    model = with_variable("Subtract", tmp_path)
+    assert "nothing to heal" in call("fix", model, "--input", "x=[1]").out
+    assert "1. Sqrt 'root': of at least 0" in call("fix", model, "--input", "x=[1]", "--state", "total=[-2]").out
+    net = Graph()
+    net.result(net.apply("Exp", net.parameter("x", "f64", (2,))), "out")
+    model = net.write(tmp_path)
+    assert "nothing to heal" in call("fix", model, "--input", "x=[100,1]").out
+    found = call("fix", model, "--input", "x=[100,1]", "--rules", "openvino")
+    assert found.out.startswith("1 iteration with NaN or Inf"), found
