@@ -263,14 +263,14 @@ def test_every_slow_test_exists() -> None:
 
 
 MOST: Final = {
-    "tui": 112_447,
+    "tui": 112_449,
     "debug": 183_453,
     "export": 122_314,
-    "diagnosis": 99_986,
+    "diagnosis": 100_007,
     "compare": 59_868,
     "ops": 63_670,
-    "cli": 47_113,
-    "repair": 46_343,
+    "cli": 47_197,
+    "repair": 46_406,
     "engine": 40_135,
     "recording": 33_599,
     "integrations": 32_209,

@@ -6,7 +6,7 @@ import json
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -300,14 +300,21 @@ _OF_CASE = ("inputs", "states", "carry")
 def compared_again(options: Namespace) -> str:
     """Return the line that compares the same model, with what the run is given here."""
     case = getattr(options, "case", None)
-    words = ["stepper", "compare", options.model if case is None else str(case.folder), "--with", options.reference]
-    for name in (*_AS_GIVEN, *(_OF_CASE if case is None else ())):
+    model = options.model if case is None else str(case.folder)
+    words = ["stepper", "compare", model, "--with", options.reference]
+    return given_again(options, words, (*_AS_GIVEN, *(_OF_CASE if case is None else ())))
+
+
+def given_again(options: Namespace, words: Sequence[str], names: Sequence[str] = (*_AS_GIVEN, *_OF_CASE)) -> str:
+    """Return a line of these words, with what the run is given here by these options."""
+    line = [*words]
+    for name in names:
         found = getattr(options, name, None)
         for one in found if isinstance(found, list) else [] if found is None else [found]:
-            words += [f"--{name.replace('_', '-')}", str(one)]
-    words += ["--rules", options.rules] if options.rules != Rules.SPEC else []
-    words += ["--open-sequences"] if options.open_sequences else []
-    return shlex.join(words)
+            line += [f"--{name.replace('_', '-')}", str(one)]
+    line += ["--rules", options.rules] if options.rules != Rules.SPEC else []
+    line += ["--open-sequences"] if options.open_sequences else []
+    return shlex.join(line)
 
 
 def ir_of(path: str, options: Namespace) -> Path:

@@ -89,7 +89,8 @@ def answer_lines(answer: FixAnswer) -> list[str]:
 
 def _difference(answer: FixAnswer) -> str:
     outputs = ", ".join(map(str, answer.differing))
-    text = f"outputs differ from {answer.reference}: " + (f"output {outputs}" if outputs else "the run fails")
+    what = f"output {outputs}" if outputs else "the run fails or does not end"
+    text = f"outputs differ from {answer.reference}: {what}"
     text += f", relative error {answer.distance:.2g}"
     if answer.loop is not None:
         text += f", first in iteration {answer.iteration} of {answer.loop}"
@@ -138,6 +139,7 @@ def heal_lines(answer: HealAnswer) -> list[str]:
     for index, heal in enumerate(answer.heals, 1):
         lines.append(f"{index}. {edit_text(heal.edit)}")
         unchanged = f"outputs of {counted(heal.healthy, 'healthy input')} change by at most {heal.ulp} ulp"
+        unchanged = unchanged if heal.healthy else "no healthy input was found to compare"
         lines.append(f"   heals {heal.healed} of {counted(heal.iterations, 'iteration')}; {unchanged}")
     if answer.refused:
         lines.append(f"{counted(answer.refused, 'rewrite')} would heal the run and change healthy outputs: refused")

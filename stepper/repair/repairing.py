@@ -23,6 +23,8 @@ _PROBES = 4
 _MOST_FOUND = 40
 _MOST_CLOSEST = 3
 _CLOSER = 20.0
+_VERIFYING = 0.2
+"""Part of the time of the search that comparing what was found on other inputs may take."""
 """How many times closer to the reference an edit must be to stand before a cheaper one."""
 
 
@@ -127,7 +129,7 @@ def repaired(
 ) -> FoundFix:
     """Return the edits of a model that make its outputs equal to those of a reference.
 
-    `seconds` limits the search. Raises what compiling and running the model without an edit raises.
+    `seconds` limits all of it. Raises what compiling and running the model without an edit raises.
     """
     begun = time.monotonic()
     replayer = Replayer(
@@ -139,11 +141,13 @@ def repaired(
         max_iterations=max_iterations,
         states=states,
         values=reference.values,
+        deadline=begun + seconds,
     )
     if replayer.base.agrees:
         return FoundFix(_answer(replayer, reference, SearchResult(), [], 0, FixStatus.AGREE, begun))
     edits = candidates(replayer)
-    result = search(replayer, edits, seconds, progress)
+    result = search(replayer, edits, progress)
+    replayer.deadline = time.monotonic() + _VERIFYING * seconds
     groups, refuted = _grouped(replayer, reference, _ranked(result.found))
     status = FixStatus.REPAIRED if groups else FixStatus.UNEXPLAINED
     answer = _answer(replayer, reference, result, groups, refuted, status, begun)

@@ -27,6 +27,8 @@ from stepper.repair.patch import ModelPatch
 from stepper.tensors.difference import agree_exactly, measure, rough_ratio
 from stepper.tensors.tolerances import Tolerance, Tolerances
 
+_FIRST_RUN = 0.2
+"""Part of the time that runs without an edit may take, which may never end."""
 _SLICE = 20_000
 """Moves after which a run looks at the clock."""
 _LEAST_SECONDS = 0.3
@@ -168,6 +170,7 @@ class Replayer:
         max_iterations: int | None = None,
         states: Mapping[str, Any] | None = None,
         values: NamedValues = NO_VALUES,
+        deadline: float = math.inf,
     ) -> None:
         self.values = values
         self.model, self.tolerances, self.rules, self.partner = model, tolerances, Rules(rules), partner
@@ -176,8 +179,8 @@ class Replayer:
         self.is_stateful = self.compiled.main.has_memory
         self.initial_states = dict(states or {})
         self._limit = max_iterations
-        self.deadline = math.inf
-        """The monotonic time at which searches for numbers end."""
+        self.deadline = deadline
+        """The monotonic time at which trials end."""
         self.stops_early = False
         """True while a trial ends at the first slice of an output that disagrees."""
         self.known = self._known(examples)
@@ -188,13 +191,14 @@ class Replayer:
         found, states = list[KnownRun](), self.initial_states
         settings = RunSettings(self.rules.value, self._limit, most_moves=2**40)
         for example in examples:
-            begun = time.thread_time()
-            log, machine = log_values(self.compiled, example.inputs, settings, states)
-            took = time.thread_time() - begun
+            begun, now = time.thread_time(), time.monotonic()
+            until = now + _FIRST_RUN * (self.deadline - now) / len(examples)
+            log, machine = log_values(self.compiled, example.inputs, settings, states, until)
             outputs = {} if machine is None or machine.outputs is None else dict(enumerate(machine.outputs))
-            ticks = 0 if machine is None else machine.tick
+            ticks = 0 if machine is None or time.monotonic() >= until else machine.tick  # 0: it may never end
             states = {} if machine is None else dict(machine.states)
             failure = "" if outputs else "the run of the model does not come to its end"
+            took = time.thread_time() - begun if outputs else 0.0
             found.append(KnownRun(example, log, outputs, states, ticks, took, failure))
         return found if self.is_stateful else sorted(found, key=lambda one: one.seconds)
 
@@ -349,12 +353,13 @@ class Replayer:
         return min(asked, most + _FURTHER_ITERATIONS)
 
     def _finish(self, machine: Machine, usual_s: float) -> None:
-        """Run a machine to its end. LimitReached if it takes many times as long as the model without an edit."""
+        """Run a machine to its end. LimitReached if it takes many times as long as the model, or at the deadline."""
         deadline = time.thread_time() + max(_LEAST_SECONDS, _TIMES_LONGER * usual_s)
         while not machine.finished:
             machine.advance(Every.END, until=machine.tick + _SLICE)
-            if time.thread_time() > deadline and not machine.finished:
-                raise LimitReached("the edited model takes much longer")
+            is_over = time.thread_time() > deadline or time.monotonic() > self.deadline
+            if is_over and not machine.finished:
+                raise LimitReached("the edited model takes much longer, or the time is up")
 
     def _check_slices(self, main: Program, machine: Machine, changed: Collection[int], known: KnownRun) -> None:
         """Run the first iterations and raise _Disagrees at the first slice of an output that disagrees."""

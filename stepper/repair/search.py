@@ -159,20 +159,18 @@ def _reaches(edit: RepairEdit, reached: dict[LayerKey, frozenset[int]]) -> froze
 def search(
     replayer: Replayer,
     edits: Sequence[RepairEdit],
-    seconds: float,
     progress: Callable[[SearchProgress], object] | None = None,
 ) -> SearchResult:
-    """Try edits and pairs of them until the time is up. Ctrl+C ends the search with what is found so far."""
+    """Try edits and pairs of them until the replayer's time is up. Ctrl+C ends the search with what is found so far."""
     begun = time.monotonic()
     whole, parts = [one for one in edits if not one.is_part], [one for one in edits if one.is_part]
     result = SearchResult(singles=len(whole))
-    deadline = replayer.deadline = begun + seconds
     try:
-        result.is_complete = _singles(replayer, whole, result, begun, deadline, progress)
+        result.is_complete = _singles(replayer, whole, result, begun, progress)
         if not result.found and result.is_complete:
             cheap = [one for one in parts if one.unknowns is None and one.price <= _CHEAP]
-            if _singles(replayer, cheap, result, begun, deadline, progress):
-                _pairs(replayer, edits, result, deadline)
+            if _singles(replayer, cheap, result, begun, progress):
+                _pairs(replayer, edits, result)
     except KeyboardInterrupt:
         result.is_interrupted = True
     return result
@@ -183,10 +181,9 @@ def _singles(
     edits: Sequence[RepairEdit],
     result: SearchResult,
     begun: float,
-    deadline: float,
     progress: Callable[[SearchProgress], object] | None,
 ) -> bool:
-    trials = _trials(replayer, edits, result, deadline)
+    trials = _trials(replayer, edits, result)
     try:
         for made, agreement in trials:
             result.tried += 1
@@ -198,7 +195,9 @@ def _singles(
             now = time.monotonic()
             if result.found and not result.first_s:
                 result.first_s = now - begun
-            if now > deadline or (result.found and now - begun > result.first_s + max(_PATIENCE, result.first_s)):
+            if now > replayer.deadline or (
+                result.found and now - begun > result.first_s + max(_PATIENCE, result.first_s)
+            ):
                 return bool(result.found)
     finally:
         trials.close()
@@ -206,7 +205,7 @@ def _singles(
 
 
 def _trials(
-    replayer: Replayer, edits: Sequence[RepairEdit], result: SearchResult, deadline: float
+    replayer: Replayer, edits: Sequence[RepairEdit], result: SearchResult
 ) -> Generator[tuple[RepairEdit, Agreement]]:
     """Yield edits with what becomes of them: the first ones here, the others in processes if they take long.
 
@@ -219,7 +218,7 @@ def _trials(
         took = time.monotonic() - begun
         if took > _SHORT and took * len(waiting) / (count + 1) > _LONG and can_fork():
             rest = [one for one in waiting[count + 1 :] if not _is_too_dear(one, result)]
-            replayer.stops_early = took * len(rest) / (count + 1) > deadline - time.monotonic()
+            replayer.stops_early = took * len(rest) / (count + 1) > replayer.deadline - time.monotonic()
             yield from tried_in_processes(replayer, rest, tried)
             return
     for edit in waiting[_FIRST:]:
@@ -253,13 +252,13 @@ def _closeness(trial: Trial) -> tuple[int, float]:
     return len(trial.agreement.differing), trial.agreement.distance
 
 
-def _pairs(replayer: Replayer, edits: Sequence[RepairEdit], result: SearchResult, deadline: float) -> None:
+def _pairs(replayer: Replayer, edits: Sequence[RepairEdit], result: SearchResult) -> None:
     """Try pairs: the closest edits with each other, then the very closest with all cheap ones, up to a repair."""
     beam = [trial.edits[0] for trial in result.closest]
     heads = [edit for edit in beam if len(edit.numbers) < 2][:_HEADS]
     cheap = [edit for edit in edits if edit.unknowns is None and edit.price <= _CHEAP]
     for first, second in chain(combinations(beam, 2), product(heads, cheap)):
-        if time.monotonic() > deadline:
+        if time.monotonic() > replayer.deadline:
             return
         if result.found and first.price + second.price > sum(edit.price for edit in result.found[0].edits) + 1:
             continue

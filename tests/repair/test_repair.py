@@ -19,7 +19,7 @@ from stepper.repair.replay import Replayer
 from stepper.repair.search import SearchProgress, candidates, tried
 from stepper.repair.side_by_side import tried_in_processes
 from stepper.tensors.tolerances import Tolerances
-from tests.models import Graph
+from tests.models import Graph, carried, last
 from tests.repair.faulty_networks import (
     Network,
     conditional,
@@ -124,6 +124,27 @@ def test_what_no_edit_explains_is_said(tmp_path: Path) -> None:
     found = repaired(faulty, reference, Tolerances(exact=False), seconds=120)
     assert found.answer.status is FixStatus.UNEXPLAINED and not found.edits
     assert answer_lines(found.answer)[1].startswith("none of ")
+
+
+def counting(step: float) -> Graph:
+    """A Loop that adds to x while its largest element is below 5."""
+    net = Graph()
+    body = net.body()
+    x, old = net.parameter("x", dims=(2,)), body.parameter("old", dims=(2,))
+    following = body.apply("Add", old, body.constant(step, np.float32, name="step"), name="following", dims=(2,))
+    largest = body.apply("ReduceMax", following, body.constant([0], np.int64), name="largest", dims=(), keep_dims=False)
+    going = body.apply("Less", largest, body.constant(5, np.float32), name="going", type="boolean", dims=())
+    made = body.result(following, "made")
+    outputs = net.loop("counting", body, -1, True, [carried(x, old, made)], [last(made)], body.result(going, "go"))
+    net.result(outputs[0], "y")
+    return net
+
+
+def test_a_model_whose_run_never_ends_is_repaired_in_the_time(tmp_path: Path) -> None:
+    wrong, right = read(counting(0), tmp_path, "faulty"), read(counting(1), tmp_path, "healthy")
+    found = repaired(wrong, reference_of(right, wrong, (1, 2, 3, 4)), Tolerances(exact=False), seconds=20)
+    assert "Constant 'step': 1 instead of 0" in " ".join(answer_lines(found.answer))
+    assert_holds(found, wrong, right)
 
 
 def test_an_interrupted_search_keeps_what_it_has(tmp_path: Path) -> None:

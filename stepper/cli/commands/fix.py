@@ -15,6 +15,7 @@ from stepper.cli.specs import (
     debugger_of,
     ensure_no_device,
     fallback_of,
+    given_again,
     given_inputs,
     given_states,
     opened_model,
@@ -95,7 +96,7 @@ def execute(options: Namespace) -> int:
         contents["distinguish"] = _npz(_named(model, found.distinguishing))
     files = _write(targets, contents)
     data = {"model": options.model, **as_data(found.answer), "files": files}
-    print_answer(options, data, [*answer_lines(found.answer), *_advice(found, files)])
+    print_answer(options, data, [*answer_lines(found.answer), *_advice(options, found, files)])
     if found.answer.is_interrupted:
         return INTERRUPTED
     return 0 if found.answer.status is FixStatus.AGREE else FINDING
@@ -116,7 +117,7 @@ def _heal(options: Namespace, model: Model, run: dict[str, Any], targets: Mappin
         contents = _contents(model, found.edits, what, inputs, run["states"], targets)
     files = _write(targets, contents)
     data = {"model": options.model, **as_data(found.answer), "files": files}
-    print_answer(options, data, [*heal_lines(found.answer), *_written_lines(files)])
+    print_answer(options, data, [*heal_lines(found.answer), *_written_lines(options, files)])
     return FINDING if found.answer.iterations else 0
 
 
@@ -215,12 +216,16 @@ def _npz(arrays: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _written_lines(files: list[str]) -> list[str]:
-    return [f"written: {', '.join(files)}"] if files else []
+def _written_lines(options: Namespace, files: list[str]) -> list[str]:
+    """Return which files were written, and the line that shows the repaired model beside the original."""
+    lines = [f"written: {', '.join(files)}"] if files else []
+    if options.output in files:
+        lines.append(f"look: {given_again(options, ['stepper', options.output, '--reference', options.model])}")
+    return lines
 
 
-def _advice(found: FoundFix, files: list[str]) -> Iterator[str]:
-    yield from _written_lines(files)
+def _advice(options: Namespace, found: FoundFix, files: list[str]) -> Iterator[str]:
+    yield from _written_lines(options, files)
     if found.distinguishing is not None:
         file = next((one for one in files if Path(one).name == _DISTINGUISH), None)
         if file is None:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
@@ -385,9 +387,13 @@ class ValueLog:
 
 
 def log_values(
-    compiled: CompiledModel, inputs: Sequence[Array], settings: RunSettings, states: Mapping[str, Any] | None = None
+    compiled: CompiledModel,
+    inputs: Sequence[Array],
+    settings: RunSettings,
+    states: Mapping[str, Any] | None = None,
+    deadline: float = math.inf,
 ) -> tuple[ValueLog, Machine | None]:
-    """Run a model and return the values of all operations; as far as the run comes where it fails.
+    """Run a model and return the values of all operations; as far as the run comes by a monotonic time, or fails.
 
     The machine is None if it could not begin.
     """
@@ -395,7 +401,7 @@ def log_values(
     with suppress(StepperError):
         machine = Machine(compiled, inputs, max_iterations=settings.max_iterations, states=states)
         frames = machine.stack
-        while machine.stack and machine.tick < settings.most_moves:
+        while machine.stack and machine.tick < settings.most_moves and time.monotonic() < deadline:
             event = machine.advance(Every.ITERATION, until=settings.most_moves)
             if event.kind in (EventKind.ITERATION, EventKind.FINISHED) or not event.frame.loop:
                 log.take(event.frame)

@@ -37,6 +37,9 @@ def test_the_operation_that_is_another_is_named_and_its_repair_written(call: Cal
     assert found.code == 1 and answer["status"] == "repaired"
     assert '<made value="by us"/>' in (tmp_path / "fixed.xml").read_text()
     assert "Add instead of Subtract" in call(*words[:-1]).out.splitlines()[1]
+    written = call(*words[:-1], "-o", tmp_path / "fixed.xml").out.splitlines()
+    beside = f"look: stepper {tmp_path / 'fixed.xml'} --reference {wrong} --inputs {wrong.parent / 'inputs.npz'}"
+    assert written[-1] == beside
     again = call("fix", tmp_path / "fixed.xml", *words[2:6])
     assert again.code == 0 and "agree" in again.out
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from stepper_tui.screens.sheet.inspector import change_text
 from stepper_tui.screens.sheet.pane import SheetPane, shape_of_time
 from stepper_tui.session import put_layout
@@ -261,6 +262,11 @@ def test_the_elements_of_a_carried_value_are_named_as_its_row() -> None:
         assert driven.text("top").split("   ")[0].endswith("years › balance'")
         assert driven.row("balance'")[0] == "[0]" and driven.text("inspector").startswith("balance' @0 [0]")
         assert str(driven.sheet.address()) == "years::balance_next@0[0]"
+        look, told = driven.sheet.level.look, driven.app._sheet.path()  # type: ignore[union-attr]
+        assert look is not None
+        driven.sheet.level.look = replace(look, view=replace(look.view, columns=()))  # as right after an edit
+        assert driven.app._sheet.path() == told  # type: ignore[union-attr]
+        driven.sheet.level.look = look
         await driven.do(":rows carried")
         assert driven.at[0] == "balance'"
         await driven.do(":rows all", ":search balance_next", "enter")

@@ -15,12 +15,12 @@ from stepper.debug.table.sheets import NON_FINITE
 from stepper.errors import UsageError
 from stepper_tui.paint.painter import Horizontal, Vertical
 from stepper_tui.paint.pane import Pane
-from stepper_tui.paint.rows import layer_name, printable
+from stepper_tui.paint.rows import expression_name, layer_name, printable
 from stepper_tui.screens.base import DebugScreen, TopBar
 from stepper_tui.screens.sheet.headline import Headline
 from stepper_tui.screens.sheet.inspector import Inspector
 from stepper_tui.screens.sheet.model import SheetModel
-from stepper_tui.screens.sheet.pane import SheetPane, row_title
+from stepper_tui.screens.sheet.pane import SheetPane
 from stepper_tui.screens.sheet.questions import OpenSheet
 from stepper_tui.state import GoOnWithOverview, ShowOverview
 
@@ -163,7 +163,7 @@ class SheetScreen(DebugScreen):
                 names[-1] += f" @{around}"
             names.append(printable(layer_name(frame.program.path[-1])))
         if self._sheet.found_rows is RowSet.ELEMENTS:
-            names.append(row_title(view, view.columns[0]))
+            names.append(expression_name(view.topic.values[0].title))  # it may have no columns yet
         return names
 
     def fit(self, width: int, height: int) -> None:
