@@ -270,7 +270,7 @@ MOST: Final = {
     "compare": 59_868,
     "ops": 63_670,
     "cli": 47_197,
-    "repair": 46_406,
+    "repair": 46_414,
     "engine": 40_135,
     "recording": 33_599,
     "integrations": 32_209,

@@ -75,17 +75,16 @@ def read_reference(
         ask: Ask | None = partial(_outputs_of_model, other, model, max_iterations, begun)
     else:
         ask = _ask_of(text, compiled, runtime, source, max_iterations, states)
+    further = [one for files in also for one in _of_files(compiled, *files)]
     if ask is not None:
         found = [GivenExample(name, tuple(bound), ask(bound)) for name, bound in cases]
-        return RepairReference(title, tuple(found), ask, is_model, values)
+        return RepairReference(title, (*found, *further), ask, is_model, values)
     reference = open_reference(text, compiled, cases[0][1], runtime, source, max_iterations)
     outputs = dict(reference.outputs())
     if not outputs:
         raise InputError(f"--with {text}: has no output of the model; expected keys such as out_0, or names of outputs")
     found = _examples(compiled, cases, outputs, text)
-    for inputs_file, outputs_file in also:
-        found += _of_files(compiled, inputs_file, outputs_file)
-    return RepairReference(reference.title, tuple(found), None, reference.is_exact)
+    return RepairReference(reference.title, (*found, *further), None, reference.is_exact)
 
 
 def _cases(model: Model, inputs: Mapping[str | int, Any]) -> list[tuple[str, list[Array]]]:

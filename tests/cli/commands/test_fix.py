@@ -56,12 +56,16 @@ def test_everything_that_gives_outputs_is_a_reference(call: Call, tmp_path: Path
     recording, function = tmp_path / "right.stepper", tmp_path / "original.py"
     np.savez(tmp_path / "many.npz", x=np.stack([X, -X]))
     np.savez(tmp_path / "many_out.npz", out=np.stack([X + 2, 2 - X]))
+    np.savez(tmp_path / "further.npz", out=X * 3)
     assert call("run", right, "--inputs", right.parent / "inputs.npz", "--trace", recording).code == 0
     function.write_text("def make():\n    return lambda x: {'out': x + 2}\n")
     for reference, verified in ((right, True), (recording, False), (f"{function}:make", True)):
-        found = call("fix", wrong, "--inputs", wrong.parent / "inputs.npz", "--with", reference)
+        words = ("fix", wrong, "--inputs", wrong.parent / "inputs.npz", "--with", reference, "--time", "5")
+        found = call(*words)
         assert found.code == 1 and "Add instead of Subtract" in found.out, (reference, found)
         assert ("verified on 4 other inputs" in found.out) is verified
+        again = call(*words, "--also", f"{wrong.parent / 'inputs.npz'},{tmp_path / 'further.npz'}")
+        assert again.code == 1 and "none of " in again.out, "no edit gives two outputs for one input"
     found = call("fix", wrong, "--inputs", tmp_path / "many.npz", "--with", tmp_path / "many_out.npz")
     assert "all 12 numbers agree" in found.out
     function.write_text("def make():\n    raise RuntimeError('no weights')\n")
