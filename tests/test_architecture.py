@@ -266,7 +266,7 @@ MOST: Final = {
     "tui": 112_449,
     "debug": 183_453,
     "export": 122_314,
-    "diagnosis": 100_007,
+    "diagnosis": 100_101,
     "compare": 59_868,
     "ops": 63_670,
     "cli": 47_197,

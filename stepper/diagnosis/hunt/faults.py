@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -43,6 +43,7 @@ class ModelFeature(StrEnum):
     TRANSPOSE_REDUCED = "a reduction reads a Transpose"
     UNSQUEEZE_REDUCED = "a reduction reads an Unsqueeze"
     COMPRESSED_WEIGHTS = "a MatMul reads weights of 4 or 8 bits"
+    QUANTISED_PRODUCT = "a MatMul multiplies two FakeQuantizes"
     SQUARE_SHARED = "several MatMuls share a square Constant"
     CARRIED_IN_PLACE = "a back edge carries a Parameter itself, or a view of it"
     CARRIED_OTHER_TYPE = "a back edge carries another element type than its Parameter has"
@@ -102,9 +103,16 @@ def _of_an_operation(graph: DraftGraph, layer: DraftLayer, *, in_a_body: bool) -
         yield ModelFeature.BOUNDS_WITH_AXES
     if layer.type.startswith("Reduce") and read[0].type in _REDUCED:
         yield _REDUCED[read[0].type]
-    if layer.type == "MatMul" and _is_compressed(graph, layer.sources[1]):
-        yield ModelFeature.COMPRESSED_WEIGHTS
+    if layer.type == "MatMul":
+        yield from _of_a_product(graph, layer, read)
     yield from _left_open(graph, layer, [None if one is None else one.value for one in read])
+
+
+def _of_a_product(graph: DraftGraph, layer: DraftLayer, read: Sequence[DraftLayer | None]) -> Iterator[ModelFeature]:
+    if _is_compressed(graph, layer.sources[1]):
+        yield ModelFeature.COMPRESSED_WEIGHTS
+    if all(one is not None and one.type == "FakeQuantize" for one in read):
+        yield ModelFeature.QUANTISED_PRODUCT
 
 
 def _is_of_product(graph: DraftGraph, source: Source | None) -> bool:

@@ -54,6 +54,8 @@ SECONDS = 300.0
 """Seconds that a reduction may take, unless another number is asked for."""
 
 _MOST_ZEROS = 2**22
+_DECLARING_S = 10.0
+"""Seconds in which shapes are declared when the time is up."""
 _LEAST_LIMIT = 5.0
 _MORE_MOVES = 1_000
 _MOST_PASSES = 1000
@@ -180,9 +182,11 @@ class _Reducer:
             return None
         self._fault, interrupted, complete = start, False, False
         try:
-            complete = self._to_a_fixed_point()
-        except _OutOfTime:
-            pass
+            with suppress(_OutOfTime):
+                complete = self._to_a_fixed_point()
+            self._deadline = max(self._deadline, time.monotonic() + _DECLARING_S)
+            with suppress(_OutOfTime):
+                self._declare()
         except KeyboardInterrupt:
             interrupted = True
         outcome = self._outcome(interrupted=interrupted)
@@ -260,7 +264,6 @@ class _Reducer:
                 self._and_observe(self._shorten_each)
                 self._round()
             if self._size == before:
-                self._declare()
                 return True
         return False
 

@@ -46,7 +46,7 @@ def chain(graph: Graph, value: Value, count: int, start: int = 0) -> Value:
     return value
 
 
-def planted(operation: str, threshold: float = 3.0, extra: int = 12) -> Graph:
+def planted(operation: str, threshold: float = 3.0, extra: int = 12, said: tuple[int, ...] = (1, 2)) -> Graph:
     """A loop over rows amid harmless operations; in row 4, where x - threshold is -1, `operation` is at fault."""
     net = Graph()
     x, body = net.parameter("x", "f32", (STEPS, 2)), net.body()
@@ -54,7 +54,7 @@ def planted(operation: str, threshold: float = 3.0, extra: int = 12) -> Graph:
     row, raw = body.parameter("row", "f32", (1, 2)), body.parameter("raw", "f32", (1, 2))
     state = body.parameter("state", "f32", (1, 2))
     shifted = body.apply("Subtract", body.constant(np.float32(threshold)), raw, dims=(1, 2), name="shifted")
-    guilty = body.apply(operation, shifted, name="guilty", dims=(1, 2))
+    guilty = body.apply(operation, shifted, name="guilty", dims=said)
     mixed = body.apply("Add", chain(body, row, extra, 100), guilty, name="mixed", auto_broadcast="numpy")
     following = body.result(body.apply("Add", state, mixed, name="following", auto_broadcast="numpy"), "following_r")
     start = net.constant(np.zeros((1, 2), np.float32), name="start")
@@ -99,6 +99,13 @@ def test_of_a_nan_the_operation_that_bears_it_is_left(tmp_path: Path) -> None:
     assert sum(value.size for value in found.model.inputs) <= 1
     again = reduce_model(model, rows(), StopsAt("nan"))
     assert again is not None and ir_files(again.model) == ir_files(found.model)
+
+
+def test_ports_say_the_shapes_that_are_there_also_when_the_time_is_up(tmp_path: Path) -> None:
+    found = reduce_model(planted("Log", said=(7, 2)).read(tmp_path), rows(), StopsAt("nan"), seconds=0)
+    assert found is not None and not found.is_smallest
+    (guilty,) = (layer for _address, layer in found.model.operations() if layer.name == "guilty")
+    assert guilty.outputs[0].dims == (1, 2)
 
 
 def test_of_a_nan_an_output_shows_it_where_one_has(tmp_path: Path) -> None:
