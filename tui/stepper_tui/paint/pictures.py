@@ -156,7 +156,7 @@ def picture(history: ValueHistory, slots: Sequence[Slot], height: int, scale: Sc
             line += [(" " * (slot.start - end), "")] if slot.start > end else []
             part = levels[y : y + 1] if whole else levels[2 * y : 2 * y + 2]
             text = fitting_number(numbers[y], slot.width - 1) if has_number and part else ""
-            text = text.rjust((slot.width + 5) // 2) if text else ""
+            text = text.rjust(slot.width) if text else ""
             is_first = slot.first <= bad < slot.last
             tile = (
                 palette.tile(part, slot.width, is_signed=scale.signed, text=text, is_first=is_first) if part else None
