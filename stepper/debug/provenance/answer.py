@@ -230,7 +230,7 @@ class _Answering:
             return TrialCounts(candidates)
         if self._timeline.edits:
             return TrialCounts(candidates, reason="the run was edited")
-        tester = _Tester(self._compiled, main, self._timeline.machine, seat, read)
+        tester = _Tester(self._compiled, main, self._timeline.machine, seat, read, is_fault=is_fault)
         reason = tester.begin(expected)
         if reason:
             return TrialCounts(candidates, runs=tester.runs, reason=reason)
@@ -340,7 +340,9 @@ _Reading = Callable[[Frame], Array | None]
 class _Tester:
     """Runs of a model beside a run, each with other inputs."""
 
-    def __init__(self, compiled: CompiledModel, main: Frame, owner: Machine, seat: Seat, read: _Reading) -> None:
+    def __init__(
+        self, compiled: CompiledModel, main: Frame, owner: Machine, seat: Seat, read: _Reading, *, is_fault: bool
+    ) -> None:
         self._compiled, self._owner, self._seat, self._read = compiled, owner, seat, read
         self._inputs = [np.asarray(main.values[slot]) for slot in main.program.parameters]
         self._most_moves = 4 * owner.tick + 1000
@@ -348,7 +350,7 @@ class _Tester:
         self._spent = 0
         self._each = sum(np.asarray(value).nbytes for value in main.values if value is not None) // _BYTES_OF_A_MOVE
         self._base: Array | None = None
-        self._compared = _compared_with(compiled)
+        self._compared, self._is_fault = _compared_with(compiled), is_fault
 
     def begin(self, expected: Array | None) -> str:
         """Run once as it was. Return why elements cannot be tried; empty where they can."""
@@ -387,7 +389,8 @@ class _Tester:
     def _matters(self, index: int, group: Array) -> bool:
         value = np.asarray(self._inputs[index])
         return any(
-            self._differs(index, one.reshape(value.shape)) for one in changes_of(value, group, compared=self._compared)
+            self._differs(index, one.reshape(value.shape))
+            for one in changes_of(value, group, compared=self._compared, is_wide=not self._is_fault)
         )
 
     def _differs(self, index: int, changed: Array) -> bool:

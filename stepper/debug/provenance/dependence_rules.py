@@ -507,12 +507,17 @@ def mattering(
 
 
 def changes_of(
-    values: Array, places: Array, *, poisons: bool = True, compared: Sequence[float] | None = None
+    values: Array,
+    places: Array,
+    *,
+    poisons: bool = True,
+    compared: Sequence[float] | None = None,
+    is_wide: bool = False,
 ) -> list[Array]:
     """Return a flat tensor with the elements at these places changed, in several ways; `poisons`: with NaN first.
 
     With `compared`, numbers that the model compares values with, whole numbers are tried as these, too, and others
-    change in more ways: also to numbers above and below all of these and of the tensor.
+    change in more ways; `is_wide`: also to numbers above and below all of these and of the tensor: decisions turn.
     """
     flat = np.array(values).reshape(-1)
     old: Any = flat[places]
@@ -531,6 +536,7 @@ def changes_of(
                 others = [old * half * uneven + uneven / two, -old * uneven - two * uneven, old * 0 - one]
                 others += [old * bit + (bit - one) * uneven, old * 0, -old * uneven, old + uneven, old - uneven]
                 others += [old * two + one]
+            if is_wide and compared is not None:
                 known = np.append(flat[np.isfinite(flat)], np.array([0, *compared], dtype))
                 beyond = known.max() - known.min() + one
                 others += [np.full_like(old, known.max() + beyond), np.full_like(old, known.min() - beyond)]
