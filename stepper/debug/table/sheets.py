@@ -73,7 +73,7 @@ class RowFilter:
         self._ask = _ask_of(sheet, text)
 
     def go_on(self, sheet: Sheet, deadline: float) -> bool:
-        """Ask further rows until a deadline; True if there are more."""
+        """Ask further rows until a deadline; True if there are more. Raise Paused."""
         if len(self.mask) < sheet.total:
             self.mask = self._ask(sheet.total, deadline)
         return len(self.mask) < sheet.total
@@ -111,10 +111,13 @@ def _by_iteration(sheet: Sheet, text: str) -> Ask:
                 trouble.append(error)
             return bool(trouble) or len(found) >= total or perf_counter() >= deadline
 
-        if len(found) < total:
-            reader.visit(timeline, visit)
+        is_paused = len(found) < total and not reader.visit(timeline, visit)
         if trouble:
             raise trouble[0]
+        if is_paused:
+            raise Paused
+        if reader.is_done:  # an iteration that fails is no whole one
+            found.extend([False] * (total - len(found)))
         return np.array(found[:total], bool)
 
     return ask
@@ -214,7 +217,10 @@ class Sheet:
         is_more = any(self._lacks(course) for course in self._courses)
         self._settle_columns()
         if self._filter is not None:
-            is_more |= self._filter.go_on(self, deadline)
+            try:
+                is_more |= self._filter.go_on(self, deadline)
+            except Paused:
+                return True
         return is_more
 
     def ensure_filter(self, text: str) -> None:
@@ -463,7 +469,10 @@ class Sheet:
     def search(
         self, condition: str, after: int, sort: SheetSort | None = None, filter: str = "", *, backward: bool = False
     ) -> int | None:
-        """Return the next place after (or before) one at which a condition holds; None where there is none."""
+        """Return the next place after (or before) one at which a condition holds; None where there is none.
+
+        Paused where not all rows could be asked.
+        """
         rows = self.order(sort, filter)
         found = RowFilter(self, condition)
         while found.go_on(self, perf_counter() + _SEARCH):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from itertools import pairwise
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -12,11 +13,12 @@ import pytest
 from stepper.debug.debugger import Debugger
 from stepper.debug.table import sheets
 from stepper.debug.table.columns import SheetRequest, SheetSort, SheetView, bins_of, topic_of
-from stepper.debug.table.sheets import Sheet, array_of, csv_lines, save
-from stepper.errors import OutputError, UsageError
+from stepper.debug.table.sheets import RowFilter, Sheet, array_of, csv_lines, save
+from stepper.errors import OutputError, Paused, UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.query.address_syntax import without_element
 from tests.debug.debugged import at_iteration, opened, recorded, run_named, sample, state_of
+from tests.debug.story.test_failures import failing
 from tests.models import Graph, carried, last
 from tests.tui.time_models import swinging, swinging_in_numpy
 
@@ -282,3 +284,23 @@ def test_the_address_of_what_an_inner_loop_gives_is_after_it_in_the_iteration_of
     for iteration in (1, 0):
         debugger.goto(without_element(str(sheet.address_of(0, iteration))))
         assert [frame.activation.iteration for frame in debugger.machine.stack[1:] if frame.activation] == [iteration]
+
+
+def test_an_iteration_that_fails_passes_no_condition_and_ends_the_search(tmp_path: Path) -> None:
+    sheet = read(failing(tmp_path, 6), "half")
+    condition = "max(half) > 1"
+    assert sheet.total == 4 and sheet.view(REQUEST).failure
+    largest = [5 / 2**k for k in range(1, 4)]  # the iteration after these fails
+    found = RowFilter(sheet, condition)
+    assert not found.go_on(sheet, perf_counter() + 60)
+    assert found.mask.tolist() == [*(number > 1 for number in largest), False]
+    assert sheet.search(condition, 0) == 1 and sheet.search(condition, 1) is None
+
+
+def test_a_pause_ends_a_search(tmp_path: Path) -> None:
+    run = failing(tmp_path, 6)
+    sheet = read(run, "half")
+    run.machine.request_pause()
+    with pytest.raises(Paused):
+        sheet.search("max(half) > 1", 0)
+    assert sheet.search("max(half) > 1", 0) == 1
