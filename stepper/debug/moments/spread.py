@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -187,7 +186,7 @@ def _appended_pieces(given: _LoopOutput, entry: LastValueOutput) -> _Pieces | No
 MOST_CELLS = 2**20
 """Cells of one run of a loop, of 2 bytes each."""
 MOST_RUNS = 64
-"""Runs of loops whose cells are kept: the last runs."""
+"""Runs of loops whose cells are kept: those around, the first that differs, and the last ones."""
 _MEMORY = 2**26
 """Bytes of snapshots that each of the two courses may keep."""
 
@@ -273,7 +272,7 @@ class SpreadCells(Brief, dict=True):
 
 class SpreadView(Brief):
     """Two courses of a run beside each other: `a` and `b` are the names of the branches; of a reference `a` is its
-    title. `runs` are the cells of the runs of all loops, the last ones.
+    title. `runs` are the cells of the runs of all loops: the last ones, and the first that differs.
 
     They part at the tick `parted` (None: they are the same). `compared` counts iterations of all loops. `ends` are the
     errors with which they ended. `is_complete`: both were run to their ends, and `outputs` are known.
@@ -360,7 +359,8 @@ class Spread:
         self._edits = tuple(dict(side.edits) for side in self._sides)
         self._parted = parting(*self._sides) if isinstance(other, str) else 0
         self._seconds = 0.0
-        self._cells: OrderedDict[LoopRun | None, _CellsBuilder] = OrderedDict()
+        self._cells: dict[LoopRun | None, _CellsBuilder] = {}
+        self._first: LoopRun | None = None
         self._outputs: tuple[OutputChange, ...] = ()
         self._count = 0
         self._runs: RunPairs | None = None
@@ -454,15 +454,20 @@ class Spread:
         else:
             absent: Values = lambda _layer, _output: None  # noqa: E731
             theirs = absent if isinstance(self._other, str) else values_beside(self._other, b.stack)
-        builder = self._cells.get(b.run)
+        builder = self._cells.pop(b.run, None)
         if builder is None:
-            builder = self._cells[b.run] = _CellsBuilder(program, self._began.get(b.run, 0), b.numbers[:-1])
-            while len(self._cells) > MOST_RUNS:
-                self._cells.popitem(last=False)
+            builder = _CellsBuilder(program, self._began.get(b.run, 0), b.numbers[:-1])
+        self._cells[b.run] = builder
+        if len(self._cells) > MOST_RUNS:
+            kept = {loop_run(b.stack[:depth]) for depth in range(1, len(b.stack) + 1)} | {self._first}
+            old = next((run for run in self._cells if run not in kept), None)
+            self._cells.pop(old, None)
         iteration = b.numbers[-1] if b.numbers else 0
         cells = self._compared(theirs, b)
         if is_added:
             cells[0] = CODES[Change.ADDED]
+        if self._first is None and (cells[0] > CODES[Change.SAME]).any():
+            self._first = b.run
         builder.add(iteration, cells)
         self._count += not is_added
 

@@ -13,8 +13,9 @@ from stepper.debug.moments import spread as module
 from stepper.debug.moments.moment_texts import spread_sentence
 from stepper.debug.moments.spread import CODES, SpreadCells, SpreadView
 from stepper.tensors.difference import Change
-from tests.debug.debugged import SAMPLES
+from tests.debug.debugged import SAMPLES, opened
 from tests.debug.moments.test_moments import Run, collected, debugger_of, edited, expected, plain
+from tests.engine.nested_models import rows_of_rows
 from tests.models import Graph, carried, joined, sliced
 
 __all__ = ["edited", "plain"]
@@ -173,6 +174,22 @@ def test_many_iterations_are_bins_and_a_long_comparison_is_left_and_gone_on_with
     codes = cells.changes[:, index]
     assert (codes[: 100 // cells.step] == CODES[Change.SAME]).all()
     assert (codes[-(-100 // cells.step) : 300 // cells.step] == CODES[Change.NUMBER]).all()
+
+
+def test_an_outer_loop_is_compared_in_all_iterations_whatever_number_of_runs_is_inside(tmp_path: Path) -> None:
+    count = module.MOST_RUNS + 36
+    debugger = opened(tmp_path, rows_of_rows(), np.ones((count, 2), np.float32))
+    debugger.goto("rows@1::elements@0::sum")
+    debugger.set_value("sum", 5.0)
+    found = debugger.spread()
+    (outer,) = (cells for cells in found.runs if len(cells.program.path) == 1)
+    (row,) = (k for k, one in enumerate(outer.program.operations) if one.layer.name == "elements")
+    differs = np.arange(count) == 1  # the sums of the edited row alone
+    np.testing.assert_array_equal(outer.changes[:, row] > CODES[Change.SAME], differs)
+    assert (outer.changes[:, row] > 0).all(), "all iterations were compared"
+    inner = [cells for cells in found.runs if len(cells.program.path) == 2]
+    assert [cells.outer for cells in inner if cells.first] == [(1,)], "the run that differs is kept"
+    assert found.first is not None and len(found.runs) <= module.MOST_RUNS
 
 
 def test_between_what_is_no_branch_nothing_spreads() -> None:
