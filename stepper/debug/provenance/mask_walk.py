@@ -372,6 +372,8 @@ class MaskWalk(RunWalk):
             if part is not None and part.any():
                 inside_of[iteration].want(way.slot, part.reshape(shape))
         for iteration, _, shape in sorted(way.pieces) if axes is not None else ():
+            if not shape:  # one element long whatever it is made of
+                continue
             firsts.setdefault(shape, iteration)
         for iteration in firsts.values():
             assert axes is not None

@@ -291,3 +291,19 @@ def test_where_an_element_goes_is_told_of_the_whole_run_from_its_start() -> None
         assert not found.stopped
     with pytest.raises(UsageError, match="has not run here"):
         Debugger(*sample("rwkv_overflow")).uses("key@3[0,3]")  # nothing is known of a run that was not made
+
+
+def test_the_shape_of_joined_scalars_is_explained(tmp_path: Path) -> None:
+    net = Graph()
+    x, body = net.parameter("x", dims=(2,)), net.body()
+    p = body.parameter("p", dims=(2,))
+    r, c = body.result(body.apply("Add", p, p, name="r"), "n"), body.result(body.constant(3.0), "c")
+    out = net.loop("walk", body, 3, True, [carried(x, p, r)], [last(r), joined(c)])
+    y = net.apply("Add", out[1], out[1], name="y", dims=(3,))
+    net.result(out[0])
+    net.result(y)
+    run = debugger(net, tmp_path, np.ones(2, np.float32))
+    run.goto("y")
+    found = run.why("shape of y")
+    numbers = {one.name: one.elements[0].value for one in found.sources}
+    assert found.shape == (3,) and numbers == {"trip_count": 3, "condition": True, "true": True}
