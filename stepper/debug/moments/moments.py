@@ -33,7 +33,7 @@ from stepper.debug.timeline import ORIGINAL, RunCourse, Timeline
 from stepper.element_types import Indices
 from stepper.engine.frames import Event, EventKind, Every, Frame, Frames, Snapshot
 from stepper.engine.program import Program, Value
-from stepper.errors import StepperError, UsageError
+from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.lowering import without_loops
 from stepper.ir.model import Layer
 from stepper.query.address_resolution import Atlas
@@ -236,11 +236,12 @@ class Moments:
         return known[1].frame(place, enough)
 
     def value(self, moment: Moment, stack: Frames, layer: int, output: int = 0) -> Value | None:
-        """Return one value of a moment for the graph of the innermost frame; None where it has none. UsageError."""
+        """Return one value of a moment for the graph of the innermost frame; None where it has none. UsageError, Paused."""
         found = self.values(moment, stack)
         if isinstance(found, str):
             raise UsageError(found)
-        assert found is not None, "nothing ends the search"
+        if found is None:
+            raise Paused
         return self._value(moment, found, stack, layer, output)
 
     def _value(self, moment: Moment, values: MomentValues, stack: Frames, layer: int, output: int) -> Value | None:

@@ -12,9 +12,10 @@ import stepper
 from stepper.commands import Interpreter
 from stepper.debug.debugger import Debugger
 from stepper.debug.moments.moment import Moment, MomentKind
+from stepper.debug.moments.moments import BEFORE
 from stepper.debug.moments.spread import MomentView
 from stepper.engine.frames import EventKind, Every
-from stepper.errors import UsageError
+from stepper.errors import Paused, UsageError
 from stepper.tensors.difference import Change, difference
 from tests.compare.twins import X, recurrence
 from tests.debug.debugged import SAMPLES
@@ -320,3 +321,14 @@ def test_of_two_branches_booleans_have_counts_and_no_distance() -> None:
     above = next(one for one in answer.data["rows"] if one["name"] == "out_2")
     assert (above["largest"], above["became_true"], above["became_false"]) == (None, 0, 2)
     assert any("flag" in line and line.endswith("first #3, 3 became false") for line in answer.lines)
+
+
+def test_a_pause_ends_the_search_for_the_value_of_a_moment(plain: Run) -> None:
+    debugger = debugger_of(RWKV)
+    debugger.goto("key@7")
+    stack = debugger.machine.stack
+    layer = next(one.layer.id for one in stack[-1].program.operations if one.layer.name == "key")
+    debugger.machine.request_pause()
+    with pytest.raises(Paused):
+        debugger.moments.value(BEFORE, stack, layer)
+    np.testing.assert_array_equal(debugger.moments.value(BEFORE, stack, layer), plain["key", 6])
