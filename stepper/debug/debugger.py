@@ -848,11 +848,13 @@ class Debugger:
 
     @_taking_turns
     def rename_branch(self, name: str, to: str) -> None:
-        """Give a branch another name; marks follow. UsageError for the original, and for a name that is taken."""
+        """Give a branch another name; marks and A follow. UsageError for the original, and for a name that is taken."""
         self.branches.rename(text("name", name), text("to", to))
         for mark, where in self.marks.items():
             if where.branch == name:
                 self.marks[mark] = Mark(where.tick, to)
+        if self.pinned is not None and self.pinned.branch == name:
+            self.pinned = replace(self.pinned, branch=to)
 
     @_taking_turns
     def delete_branch(self, name: str, *, descendants: bool = False) -> tuple[str, ...]:

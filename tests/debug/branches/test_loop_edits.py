@@ -338,6 +338,16 @@ def three_branches(folder: Path) -> Debugger:
     return debugger
 
 
+def test_a_stays_the_same_branch_when_that_is_renamed(tmp_path: Path) -> None:
+    debugger = three_branches(tmp_path)
+    debugger.pinned = debugger.moments.called("edit-1")
+    before = debugger.difference()
+    debugger.rename_branch("edit-1", "hot")
+    assert debugger.pinned is not None and debugger.pinned.branch == "hot"
+    after = debugger.difference()
+    assert not after.problem and after.operations == before.operations
+
+
 def test_branches_can_be_renamed_and_deleted_but_not_the_one_that_one_is_in(tmp_path: Path) -> None:
     debugger = three_branches(tmp_path)
     refused: list[tuple[Callable[[], object], str]] = [
