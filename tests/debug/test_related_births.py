@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from stepper.debug.causes.cause import Link
 from stepper.debug.causes.run_walk import EarlierFrames, ValueSpot
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview import runs
+from stepper.debug.overview.overview_facts import RowKind
 from stepper.debug.timeline import Timeline
 from tests.debug.debugged import opened, sample
 from tests.models import Graph, carried, joined, last
@@ -71,3 +73,18 @@ def test_births_of_their_own_in_a_loop_and_one_that_comes_from_the_first_of_them
         net.result(output, f"out_{place}")
     found = related(opened(tmp_path, net, np.float32([0])))
     assert sorted(found) == [("cancelled", "inverse"), ("inverse", ""), ("root", "")]
+
+
+def test_a_birth_has_a_row_in_its_own_loop_whatever_lines_the_file_has(tmp_path: Path) -> None:
+    net = Graph()
+    for name in "AB":  # bodies with the same ids
+        x, body = net.parameter(f"x{name}", dims=(1,)), net.body()
+        p = body.parameter("p", dims=(1,))
+        root = body.apply("Sqrt", p, name=f"root{name}")
+        following = body.result(body.apply("Multiply", root, body.constant([1.0])), "next")
+        net.result(net.loop(name, body, 3, True, [carried(x, p, following)], [last(following)])[0])
+    path = net.write(tmp_path)
+    path.write_text(re.sub(r"\n\s*", " ", path.read_text()))
+    overview = Debugger(path, {0: np.float32([-1]), 1: np.float32([1])}).run_overview()
+    rows = [(one.layer.name, row) for one in overview.loops for row in one.rows]
+    assert [(loop, row.inner.name) for loop, row in rows if row.kind is RowKind.BIRTH] == [("A", "rootA")]

@@ -29,7 +29,7 @@ from stepper.debug.overview.overview_facts import (
     port_facts,
 )
 from stepper.debug.overview.run_recorder import RunRecorder
-from stepper.debug.provenance.operation_at import file_of
+from stepper.debug.provenance.operation_at import file_of, program_of
 from stepper.debug.provenance.question import element_asked
 from stepper.debug.timeline import Edit, Timeline, same_by_tick
 from stepper.element_types import FLOATING, Array, is_floating
@@ -162,14 +162,14 @@ class BirthSearch:
             place = birth.cause.location
             if place.operation is None or not place.path or place.path[-1].iteration is None:
                 continue
-            for program in self._timeline.machine.compiled.programs:
-                for index, operation in enumerate(program.operations):
-                    if operation.layer.id == place.operation.id and operation.layer.line == place.operation.line:
-                        output = place.output or 0
-                        one = index, output, operation.outputs[output]
-                        known = found.setdefault(id(program), [])
-                        if one not in known and len(known) < MOST_FOLLOWED:
-                            known.append(one)
+            program, output = program_of(place, self._timeline.machine.compiled), place.output or 0
+            index = program.indices.get(place.operation.id)
+            if index is None:
+                continue
+            one = index, output, program.operations[index].outputs[output]
+            known = found.setdefault(id(program), [])
+            if one not in known and len(known) < MOST_FOLLOWED:
+                known.append(one)
         return {key: tuple(places) for key, places in found.items()}
 
 
