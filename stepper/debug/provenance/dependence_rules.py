@@ -447,8 +447,7 @@ def _index_part(at: OperationAt, index: int, mask: Array) -> list[Dependence]:
     value = at.value(index)
     if index == 1 and at.type == "Gather":
         axis = at.axes(2, at.value(0).ndim)[0]
-        batch = int(at.attribute("batch_dims", "0"))
-        batch += value.ndim if batch < 0 else 0
+        batch = extents.batch_dims(at)
         over = (*range(batch, axis), *range(axis + value.ndim - batch, mask.ndim))
         return [Dependence(1, _any(mask, over).reshape(value.shape), is_index=True)]
     return [Dependence(1, mask, is_index=True)] if index == 1 and at.type == "GatherElements" else whole(at, (index,))

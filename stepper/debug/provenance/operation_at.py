@@ -356,11 +356,17 @@ def concatenated(at: OperationAt, axis: int) -> ExtentParts:
     return ExtentParts(found, LinkForm.SUM if at.axis(0) == axis else LinkForm.FUNCTION)
 
 
+def batch_dims(at: OperationAt) -> int:
+    """Return how many axes of Gather's data and indices go together; a negative number counts those of the indices."""
+    batch = int(at.attribute("batch_dims", "0"))
+    return batch + at.value(1).ndim if batch < 0 else batch
+
+
 def gathered(at: OperationAt, axis: int) -> list[ExtentPart]:
     """Return the extents behind an axis of Gather: data axes around the axes of the indices."""
     data, indices = at.value(0), at.value(1)
     begin = at.axes(2, data.ndim)[0]
-    batch = normalize_axis(int(at.attribute("batch_dims", "0")), indices.ndim + 1) if indices.ndim else 0
+    batch = batch_dims(at)
     inner = indices.ndim - batch
     if axis < begin:
         return same(at, axis)

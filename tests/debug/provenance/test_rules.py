@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stepper.debug.provenance.dependence_rules import dependences
+from stepper.debug.provenance.dependence_rules import dependences, extent_parts
 from stepper.debug.provenance.operation_at import Method, OperationAt
 from stepper.engine.compiler import compile_model
 from stepper.engine.frames import Every
@@ -265,3 +265,27 @@ def test_a_rule_names_what_the_kernel_depends_on(case: Any, tmp_path: Path) -> N
             assert not (expected & ~got).any(), (index, k)
             if kind not in INEXACT and not (k in by_input and by_input[k].is_index):
                 assert np.array_equal(got, expected), (index, k)
+
+
+@each_row("batch", (-2, -1, 0, 1))
+def test_an_extent_of_gather_leads_to_one_as_long(batch: int, tmp_path: Path) -> None:
+    """All extents of the inputs differ but those that go together."""
+    data, indices = np.zeros((2, 5, 7), np.float32), np.zeros((2, 3), np.int64)
+    together = batch % 2  # as many as -2 + 2, -1 + 2, 0, 1
+    dims = (2, 3, 7) if together else (2, 2, 3, 7)
+    net = Graph()
+    names = [net.parameter("data", "f32", data.shape), net.parameter("indices", "i64", indices.shape)]
+    axis = net.constant(np.array(1, np.int64))
+    attributes = {"version": "opset8", "batch_dims": str(batch)}
+    net.result(net.apply("Gather", *names, axis, dims=dims, name="made", **attributes))
+    model = net.read(tmp_path)
+    compiled = compile_model(model)
+    machine = Machine(compiled, bind_inputs(model, {0: data, 1: indices}))
+    frame = machine.stack[0]
+    for _ in machine.run(Every.OPERATION):
+        pass
+    at = OperationAt.in_frame(frame, compiled.main.operations[-1], compiled.main.operations[-1].outputs[0])
+    assert at.results[0].shape == dims
+    for place, size in enumerate(dims):
+        lengths = [at.values[one.input].shape[one.element[0]] for one in extent_parts(at, place).parts if one.is_shape]
+        assert lengths == [size], place
