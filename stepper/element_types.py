@@ -137,6 +137,11 @@ def is_floating(dtype: DType) -> bool:
     return dtype in FLOATING
 
 
+def is_number(dtype: DType) -> bool:
+    """Return True if values of this dtype are numbers or booleans: those of numpy, and all floating-point numbers."""
+    return dtype.kind in "biuf" or dtype in FLOATING
+
+
 def have_same_bits(one: Any, other: Any) -> bool:
     """Return True if two tensors have the same type, shape and numbers, to the last bit, or the same texts."""
     if one is other:

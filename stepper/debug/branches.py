@@ -23,7 +23,7 @@ from stepper.debug.timeline import (
     ValueEdit,
     same_edit,
 )
-from stepper.element_types import FLOATING, STRING_DTYPE, Array, Indices, name_of
+from stepper.element_types import FLOATING, STRING_DTYPE, Array, Indices, is_number, name_of
 from stepper.engine.frames import Activation, Frame, Phase, place
 from stepper.engine.machine import Machine
 from stepper.engine.program import LoopPlan, Program
@@ -256,7 +256,7 @@ def _changed(held: Any, address: Address, value: Any) -> Any:
 
 def _converted(given: Array, dtype: np.dtype[Any], address: Address) -> Array:
     """In the type of the slot: to floats the nearest number, to integers and booleans only without a loss."""
-    if given.dtype.kind not in "biuf" and given.dtype not in FLOATING:
+    if not is_number(given.dtype):
         raise UsageError(f"'{address}' can only be set to numbers")
     with np.errstate(all="ignore"):
         cast = given.astype(dtype)

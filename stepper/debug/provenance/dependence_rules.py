@@ -33,7 +33,7 @@ from stepper.debug.provenance.operation_at import (
     OperationAt,
     differing,
 )
-from stepper.element_types import FLOATING, Array, Indices, Shape
+from stepper.element_types import FLOATING, Array, Indices, Shape, is_number
 from stepper.engine.program import OpKind
 from stepper.operation_types import FAMILY_OF
 from stepper.ops.convolution import WindowedAxis, Windows, padded, under_windows
@@ -577,7 +577,7 @@ def _by_elements(at: OperationAt, element: Element) -> Contributions | None:
         places = np.flatnonzero(one.mask)
         total += places.size
         role = PartRole.INDEX if one.is_index else PartRole.ARGUMENT
-        if value.dtype.kind not in "biuf" and value.dtype not in FLOATING:
+        if not is_number(value.dtype):
             continue
         sizes = np.abs(value.reshape(-1)[places].astype(np.float64))
         largest = places[np.argsort(-np.nan_to_num(sizes, nan=np.inf), kind="stable")[:MOST_PARTS]].tolist()

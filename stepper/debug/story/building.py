@@ -358,7 +358,7 @@ class _Builder:
         slots = [entry.result for entry in plan.merged] + [entry.result for entry in plan.last_values]
         for slot in (*slots, *(entry.result for entry in plan.concatenated)):
             value = values[slot]
-            if value is not None and value.size and value.dtype.kind in "biuf":
+            if value is not None and value.size and element_types.is_number(value.dtype):
                 element = element_asked(value, Address((), None, None, None, ()))
                 largest = int(np.argmax(np.abs(np.asarray(value, np.float64))))
                 return ValueSpot(ended.seat, slot, element or index_of(largest, value.shape))

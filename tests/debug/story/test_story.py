@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stepper import element_types
 from stepper.commands import Interpreter
 from stepper.debug.causes.cause import LinkForm, LinkKind, PartRole
 from stepper.debug.causes.nan_origins import scalar_of
@@ -304,6 +305,24 @@ def test_a_loop_that_used_all_slices_says_of_which_inputs_and_what_its_last_iter
         f"{cut.count} slices of {cut.name}" in lines[1] and "no value decided it; the last iteration made" in lines[1]
     )
     assert len(story.links) > 1 and story.into(story.asked), "and of what"
+
+
+@each_row("kind", ("bf16", "f16", "f8e4m3", "f64", "i32"))
+def test_what_the_last_iteration_made_is_told_of_every_type_of_numbers(kind: str, tmp_path: Path) -> None:
+    net = Graph()
+    body = net.body()
+    x, rows = net.parameter("x", kind, (2,)), net.parameter("rows", kind, (3, 2))
+    h, row = body.parameter("h", kind, (2,)), body.parameter("row", kind, (1, 2))
+    flat = body.apply("Squeeze", row, body.constant([0], np.int64), type=kind, dims=(2,))
+    following = body.result(body.apply("Add", h, flat, type=kind, dims=(2,), name="sum"), "next")
+    net.result(net.tensor_iterator("walk", body, [carried(x, h, following), sliced(rows, row)], [last(following)])[0])
+    dtype = element_types.ELEMENT_TYPES[kind].dtype
+    run = opened(tmp_path, net, np.zeros(2, dtype), np.array([[1, 2], [1, 2], [0, 4]], dtype))
+    run.last()
+    found = run.story(ends=True)
+    assert found.end is not None and found.end.reason is EndReason.SLICES
+    asked = found.links[found.asked]
+    assert (asked.value, found.columns[asked.column].path) == (8, (2,))
 
 
 def test_the_command_why_end_says_the_same_in_lines() -> None:
