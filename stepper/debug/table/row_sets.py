@@ -318,8 +318,9 @@ def _changed(debugger: Debugger, question: SheetQuestion) -> RowsFound:
     runs = [one for one in found.view().runs if one.program is program and same_outer(one.outer, question.frame.outer)]
     touched = sorted({index for one in runs for index in np.flatnonzero(one.touched).tolist()})
     rows = _of_operations(debugger, question, touched, "every operation of this graph gives what it gave before")
-    iteration, operation = runs[-1].first or (0, touched[0])
-    return replace(rows, changes=runs[-1], row=touched.index(operation), iteration=iteration)
+    shown = next((one for one in runs if one.first), runs[-1])
+    iteration, operation = shown.first or (0, touched[0])
+    return replace(rows, changes=shown, row=touched.index(operation), iteration=iteration)
 
 
 def _watched(debugger: Debugger, question: SheetQuestion) -> RowsFound:

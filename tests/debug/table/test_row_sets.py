@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -22,7 +24,8 @@ from stepper.debug.table.row_sets import (
 from stepper.debug.table.sheets import Sheet, look_at
 from stepper.engine.program import Program
 from stepper.errors import UsageError
-from tests.debug.debugged import sample
+from tests.debug.debugged import opened, sample
+from tests.engine.nested_models import rows_of_rows
 from tests.tables import each_row
 
 
@@ -112,6 +115,16 @@ def test_what_an_edit_changed_is_what_differs_from_the_original() -> None:
         mine, theirs = np.asarray(debugger.value(address)), np.asarray(original.value(address))
         expected += [] if np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f") else [operation.layer.name]
     assert names(found) == expected and "receptance" not in expected
+
+
+def test_of_several_runs_of_a_loop_that_which_an_edit_changed_is_shown(tmp_path: Path) -> None:
+    debugger = opened(tmp_path, rows_of_rows(), np.ones((4, 3), np.float32))
+    debugger.goto("rows@1::elements@2::sum")
+    debugger.set_value("sum", 5.0)
+    inner = body_called(debugger, "rows", "elements")
+    found = rows_of(debugger, SheetQuestion(SheetFrame(inner, (None,)), RowSet.CHANGED))
+    assert found.changes is not None and found.changes.outer == (1,), "the sums of the other rows are as before"
+    assert names(found) == ["sum"] and (found.row, found.iteration) == (0, 2)
 
 
 def test_watched_values_of_the_loop_are_rows_and_expressions_are_none() -> None:
