@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -14,7 +14,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, LoopPlan, Program
 from stepper.errors import StepperError, UsageError
 from stepper.ir.model import BodyRole, Layer
-from stepper.query.address_resolution import Target, means_something, resolve, shape_asked
+from stepper.query.address_resolution import Atlas, Target, means_something, resolve, shape_asked
 from stepper.query.address_syntax import Address, AddressError, NameKind, exact_name, parse_address
 from stepper.query.expression_values import Value
 
@@ -225,6 +225,16 @@ def step_of(frame: Frame) -> PathStep:
     if isinstance(plan, LoopPlan):
         return PathStep(layer, "body", activation.iteration)
     return PathStep(layer, "then_body" if activation.operation.plans[0] is plan else "else_body", None)
+
+
+def path_to(program: Program, iterations: Iterable[int | None], compiled: CompiledModel) -> GraphPath:
+    """Return the path to a program's graph, in these iterations of the layers around it (None: an If, or not known)."""
+    atlas, found = Atlas(compiled), list[PathStep]()
+    for depth, (layer, iteration) in enumerate(zip(program.path, iterations, strict=False), 1):
+        graph = atlas.ancestor(program, depth).graph
+        role = next(body.role for body in layer.bodies if body.graph is graph)
+        found.append(PathStep(layer, role, iteration if layer.is_loop else None))
+    return tuple(found)
 
 
 def loop_steps(path: GraphPath) -> GraphPath:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from stepper.debug.debugger import Debugger
 from stepper.debug.loop_runs import Batch, IterationReader, Outer, address_in_run, outer_now
 from stepper.debug.moments.moment import Moment, MomentKind
-from stepper.debug.scopes import PathStep, ValuePlace
+from stepper.debug.scopes import ValuePlace, path_to
 from stepper.debug.stop import iteration_of
 from stepper.debug.table.columns import (
     ColumnBin,
@@ -716,8 +716,7 @@ def _place_of(sheet: Sheet, column: int, at: int) -> ValuePlace:
     """Return where a reference has the value of a cell."""
     topic = sheet.topic
     target, inside = topic.values[sheet.columns[column].value].target, (*sheet.outer, at) if topic.body.path else ()
-    steps = zip(target.program.path, chain(inside, repeat(None)), strict=False)
-    path = tuple(PathStep(layer, "body", iteration) for layer, iteration in steps if layer.is_loop)
+    path = path_to(target.program, chain(inside, repeat(None)), sheet.timeline.machine.compiled)
     return ValuePlace(path, target.layer, target.output)
 
 

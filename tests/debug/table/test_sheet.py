@@ -10,15 +10,17 @@ from time import perf_counter
 import numpy as np
 import pytest
 
+from stepper.compare.references.reference_opening import set_reference
 from stepper.debug.debugger import Debugger
 from stepper.debug.table import sheets
 from stepper.debug.table.columns import SheetRequest, SheetSort, SheetView, bins_of, topic_of
-from stepper.debug.table.sheets import RowFilter, Sheet, array_of, csv_lines, save
+from stepper.debug.table.sheets import RowFilter, Sheet, array_of, csv_lines, look_at, save
 from stepper.errors import OutputError, Paused, UsageError
 from stepper.files.output import ProtectedFiles
 from stepper.query.address_syntax import without_element
 from tests.debug.debugged import at_iteration, opened, recorded, run_named, sample, state_of
 from tests.debug.story.test_failures import failing
+from tests.engine.nested_models import alternating
 from tests.models import Graph, carried, last
 from tests.tui.time_models import swinging, swinging_in_numpy
 
@@ -304,3 +306,15 @@ def test_a_pause_ends_a_search(tmp_path: Path) -> None:
     with pytest.raises(Paused):
         sheet.search("max(half) > 1", 0)
     assert sheet.search("max(half) > 1", 0) == 1
+
+
+def test_a_reference_has_the_values_of_the_side_of_an_if_that_runs(tmp_path: Path) -> None:
+    start = 6
+    debugger = opened(tmp_path, alternating(), np.array(start, np.int64))
+    set_reference(debugger, str(debugger.model.path))
+    sheet = read(debugger, "half")
+    for iteration in range(8):
+        look = look_at(debugger, sheet, SheetRequest(columns=(0,), rows=1), iteration)
+        assert look.a is not None and not look.a.problem
+        assert look.a.numbers == {0: None if start % 2 else start // 2}
+        start = 3 * start + 1 if start % 2 else start // 2
