@@ -41,7 +41,7 @@ from stepper.debug.causes.run_walk import (
     producer,
     seat_of,
 )
-from stepper.debug.loop_runs import before_iteration, excursion, go_to_latest
+from stepper.debug.loop_runs import address_in_run, before_iteration, excursion, go_to_latest
 from stepper.debug.provenance.answer import sources_of
 from stepper.debug.provenance.mask_walk import MaskWalk, Trail
 from stepper.debug.provenance.operation_at import (
@@ -390,12 +390,11 @@ class _Builder:
         of_shape = "shape of " if spot.is_shape else ""
         if len(numbers) < 2 and self._is_clear(replace(short, index=()), target.program, target.slot):
             return f"{of_shape}{short}"
-        levels, outer = [], iter(numbers[:-1])
-        sides = {layer.name for layer in target.program.path if layer.is_loop}
-        for level in full.levels:
-            is_loop = level.name.text in sides or level.name.text.isdigit()
-            levels.append(replace(level, iterations=next(outer, None)) if is_loop else level)
-        return f"{of_shape}{Address(tuple(levels), full.operation, full.port, iterations, index)}"
+        around = [iteration for _, iteration in spot.seat]
+        while around and around.pop() is None:  # an If in the innermost loop
+            pass
+        full = address_in_run(full, target.program, around, iterations)
+        return f"{of_shape}{replace(full, index=index)}"
 
     def _called(self, spot: ValueSpot, layer: Layer, output: int) -> str:
         """Return an element of a layer's output as one may type it: in short where that is clear, else in full."""

@@ -23,7 +23,7 @@ from stepper.errors import LimitReached, StepperError, UsageError
 from stepper.plain_values import record_data
 from tests.debug.debugged import opened
 from tests.debug.oracle import debugger
-from tests.models import Graph, carried, joined, last, sliced
+from tests.models import Graph, Side, carried, joined, last, sliced
 from tests.tables import each_row
 
 SAMPLES = Path(__file__).resolve().parents[3] / "sample_models"
@@ -515,6 +515,33 @@ def test_every_address_that_a_story_shows_can_be_typed(name: str, asked: str) ->
         at = [frame.activation.iteration for frame in run.machine.stack if frame.activation is not None]
         assert tuple(at[: len(path(story, link))]) == path(story, link), shown
         run.last()
+
+
+def test_the_address_of_a_loop_inside_an_if_that_has_no_name_of_its_own_can_be_typed(tmp_path: Path) -> None:
+    """x grows by 1 in each iteration of `in`: 3 in each of `mid`, 6 in each of `out`."""
+    net = Graph()
+    x, out = net.parameter("x", dims=(1,)), net.body()
+    p = out.parameter("p", dims=(1,))
+    then, other = out.body(), out.body()
+    q, unused = then.parameter("q", dims=(1,)), other.parameter("q", dims=(1,))
+    middle = then.body()
+    u = middle.parameter("u", dims=(1,))
+    inner = middle.body()
+    h = inner.parameter("h", dims=(1,))
+    grown = inner.result(inner.apply("Add", h, inner.constant([1.0]), name="grown"))
+    of_inner = middle.result(middle.loop("in", inner, 3, True, [carried(u, h, grown)], [last(grown)])[0])
+    of_middle = then.result(then.loop("mid", middle, 2, True, [carried(q, u, of_inner)], [last(of_inner)])[0])
+    always = out.apply("Greater", p, out.constant([-9.0]), type="boolean", name="twice")
+    sides = Side(then, [(p, q)], [of_middle]), Side(other, [(p, unused)], [other.result(unused)])
+    chosen = out.result(out.branch("twice", always, *sides)[0])
+    net.result(net.loop("out", out, 2, True, [carried(x, p, chosen)], [last(chosen)])[0])
+    run = opened(tmp_path, net, np.zeros(1, np.float32))
+    run.goto("out@1::mid@0::in@1::grown")
+    story = run.story("grown")
+    assert story.links[story.asked].value == 8
+    run.last()
+    again = run.story(story.address)
+    assert (again.address, again.links[again.asked].value) == (story.address, 8)
 
 
 def test_the_shapes_that_a_story_shows_can_be_typed() -> None:
