@@ -64,6 +64,16 @@ def tick_of_address(timeline: Timeline, text: str) -> int:
     return tick
 
 
+def tick_of_value(timeline: Timeline, address: Address | None) -> int | None:
+    """Return where the run comes to a value in an iteration that the address names; the present stays.
+
+    None without a number, and where the run has ended. Raise UsageError where the run never comes there.
+    """
+    if timeline.machine.finished or address is None or not isinstance(address.iterations, int):
+        return None
+    return tick_of_address(timeline, str(replace(address, index=())))
+
+
 def place_from_the_first(timeline: Timeline, place: BreakpointPlace) -> BreakpointPlace:
     """Return a place with its iterations counted from the first one. Raise UsageError where there is none so early."""
     asked: list[Iterations | None] = [None] * len(place.program.path)

@@ -27,7 +27,7 @@ from stepper.debug.causes.run_walk import (
     iterations_of,
     producer,
 )
-from stepper.debug.finding import tick_of_address
+from stepper.debug.finding import tick_of_value
 from stepper.debug.loop_runs import excursion
 from stepper.debug.provenance.dependence_rules import changes_of, mattering, same_values
 from stepper.debug.provenance.mask_walk import MaskWalk, ReachedTensor, SourceKind, Strength, Trail
@@ -79,10 +79,11 @@ def provenance(timeline: Timeline, question: str | Address, *, tries: bool) -> P
     try:
         return _answered(timeline, asked, tries=tries)
     except NoValueYet:
-        if timeline.machine.finished or asked.address is None or not isinstance(asked.address.iterations, int):
+        tick = tick_of_value(timeline, asked.address)
+        if tick is None:
             raise
         with excursion(timeline):
-            timeline.goto(tick_of_address(timeline, str(replace(asked.address, index=()))))
+            timeline.goto(tick)
             return _answered(timeline, asked, tries=tries)
 
 
@@ -94,14 +95,26 @@ def _answered(timeline: Timeline, asked: WhyQuestion, *, tries: bool) -> Provena
 def chain_at(timeline: Timeline, address: str | Address, *, farthest: int = FARTHEST) -> Chain:
     """Return the way back of an element alone, for a NaN or Inf to its origin.
 
-    The way back crosses at most `farthest` iterations. Raise UsageError for what has no value.
+    The way back crosses at most `farthest` iterations. An iteration that is still to come is run, and forgotten. Raise
+    UsageError for what has no value.
     """
     question = question_at(timeline, address)
-    if question.address is None:
+    asked = question.address
+    if asked is None:
         raise UsageError(f"'{address}' is no address of a value")
-    with closing(EarlierFrames(timeline)) as frames:
-        spot, _ = spot_of(frames, timeline.machine.compiled, question.address, told=question.told)
-        return chain_of(frames, timeline, spot, farthest=farthest)
+
+    def chain(tick: int | None) -> Chain:
+        with closing(EarlierFrames(timeline, tick)) as frames:
+            spot, _ = spot_of(frames, timeline.machine.compiled, asked, told=question.told)
+            return chain_of(frames, timeline, spot, farthest=farthest)
+
+    try:
+        return chain(None)
+    except NoValueYet:
+        tick = tick_of_value(timeline, asked)
+        if tick is None:
+            raise
+        return chain(tick)
 
 
 class _Answering:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from time import perf_counter
 from typing import NamedTuple
 
@@ -41,6 +41,7 @@ from stepper.debug.causes.run_walk import (
     producer,
     seat_of,
 )
+from stepper.debug.finding import tick_of_value
 from stepper.debug.loop_runs import address_in_run, before_iteration, excursion, go_to_latest
 from stepper.debug.provenance.answer import sources_of
 from stepper.debug.provenance.mask_walk import MaskWalk, Trail
@@ -203,15 +204,22 @@ def story(timeline: Timeline, question: StoryQuestion) -> Story:
     """Return the explanation that answers a question. The present stays.
 
     UsageError for what has no value. A value that the present has not come to is looked for in the known part of the
-    run beyond it.
+    run beyond it; an iteration that is still to come is run, and forgotten.
     """
-    furthest = timeline.furthest
+    present, furthest = timeline.machine.tick, timeline.furthest
     try:
         return _story_at(timeline, question, question.tick)
     except NoValueYet:
-        if question.tick is not None or furthest <= timeline.machine.tick:
+        if question.tick is not None:
             raise
-    return _story_at(timeline, question, furthest)
+        if furthest > present:
+            with suppress(NoValueYet):
+                return _story_at(timeline, question, furthest)
+        is_value = not (question.ends or question.fails)
+        tick = tick_of_value(timeline, question_at(timeline, question.address).address if is_value else None)
+        if tick is None:
+            raise
+    return _story_at(timeline, question, tick)
 
 
 def _story_at(timeline: Timeline, question: StoryQuestion, tick: int | None) -> Story:

@@ -293,6 +293,17 @@ def test_where_an_element_goes_is_told_of_the_whole_run_from_its_start() -> None
         Debugger(*sample("rwkv_overflow")).uses("key@3[0,3]")  # nothing is known of a run that was not made
 
 
+def test_an_iteration_that_is_still_to_come_is_explained_in_every_way() -> None:
+    asked = "key[0,3]@7"
+    fresh, later = Debugger(*sample("rwkv_overflow")), Debugger(*sample("rwkv_overflow"))
+    later.goto("key@7")
+    assert fresh.chain_of(asked) == later.chain_of(asked)
+    assert fresh.machine.tick == 0
+    fresh = Debugger(*sample("rwkv_overflow"))
+    found, known = fresh.story(asked), later.story(asked)
+    assert fresh.machine.tick == 0 and found.links == known.links and found.address == known.address
+
+
 def test_the_shape_of_joined_scalars_is_explained(tmp_path: Path) -> None:
     net = Graph()
     x, body = net.parameter("x", dims=(2,)), net.body()
