@@ -363,10 +363,13 @@ def find_births(timeline: Timeline, word: str, which: Which, limit: int, until: 
         found = [one for one in search.found if one.cause.kind == word and is_wanted(one.tick)]
         count = len(found)
         is_last = which in (Which.LAST, Which.PREVIOUS)
+        stopped = "" if is_through else PAUSED
+        if is_last and len(search.found) >= MOST_BIRTHS and not machine.finished and machine.tick < end:
+            stopped = f"{MOST_BIRTHS} origins were found"  # a later one was not looked for
         chosen = found[:limit] if which is Which.ALL else found[-1:] if is_last else found[:1]
         moments = []
         for one in chosen:
             timeline.goto(one.tick)
             told = f"{place(machine.stack)}: {title(one.cause, is_short=True)}"
             moments.append(FoundMoment(one.tick, one.cause.location.iteration, told))
-    return Found(tuple(moments), count, count > len(chosen), "" if is_through else PAUSED, 0, "")
+    return Found(tuple(moments), count, count > len(chosen), stopped, 0, "")

@@ -12,11 +12,13 @@ import pytest
 from msgspec.structs import force_setattr
 
 from stepper.debug.debugger import Debugger
+from stepper.debug.overview import runs
 from stepper.engine.frames import EventKind, Every, Frame, place
 from stepper.errors import UsageError
 from stepper.query.expressions import ExpressionError
 from tests.debug.debugged import at_iteration, opened, run_named, sample, state_of
 from tests.debug.iterations.test_series import counting
+from tests.models import Graph, carried, last
 from tests.tables import each_row
 
 Holds = Callable[[dict[str, Any], int], bool]
@@ -280,3 +282,23 @@ def test_from_the_start_the_only_loop_is_meant() -> None:
     assert found.iteration == 3
     with pytest.raises(UsageError, match="no loop here"):
         sample("nested_loop").find("iter == 1")
+
+
+def test_the_last_origin_is_not_told_where_the_search_ended_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net = Graph()
+    body = net.body()
+    k = body.parameter("k", dims=(1,))
+    left = [body.apply("Subtract", body.constant([float(limit)]), k) for limit in (5, 10, 20_000)]
+    roots = [last(body.result(body.apply("Sqrt", one))) for one in left]
+    after = body.result(body.apply("Add", k, body.constant([1.0])), "after")
+    entries = [carried(net.parameter("x", dims=(1,)), k, after)]
+    for output in net.loop("count", body, 20_010, True, entries, roots):
+        net.result(output)
+    monkeypatch.setattr(runs, "MOST_BIRTHS", 2)
+    for which, stopped in (("last", "2 origins were found"), ("first", "")):
+        assert opened(tmp_path, net, np.zeros(1, np.float32)).find("nan", which).stopped == stopped
+    monkeypatch.setattr(runs, "MOST_BIRTHS", 3)
+    found = opened(tmp_path, net, np.zeros(1, np.float32)).find("nan", "last")
+    assert (found.stopped, [one.iteration for one in found.moments]) == ("", [20_001])
