@@ -518,7 +518,7 @@ class GatheredValue:
 
 
 class SheetSort(Record):
-    """The column by which the rows are sorted; NaN counts as the largest."""
+    """The column by which the rows are sorted; NaN counts as the largest, and so does what is not there."""
 
     column: int
     descending: bool

@@ -439,24 +439,30 @@ def by_element(node: Any, names: _ElementNames) -> Any:
 
 
 class ColumnCondition:
-    """A condition on single elements, asked of whole columns; `columns` are those that it reads."""
+    """A condition on single elements, asked of whole columns."""
 
     def __init__(self, text: str, node: Node, columns: dict[Address, int]) -> None:
         compiler = Compiler(text)
         self._code = compiler.part(node).code
-        self._reads_before = any(moment is ReadFrom.PREVIOUS for _, moment in compiler.reads)
-        self._columns = columns
-        self.columns = tuple(dict.fromkeys(columns.values()))
+        self._reads, self._columns = tuple(compiler.reads), columns
 
-    def holds(self, column: Callable[[int], Array], count: int) -> Array:
-        """Return in which of so many iterations it holds; `column` gives those of a column, in its own type."""
+    def holds(self, column: Callable[[int], Array], known: Callable[[int], Array | None], count: int) -> Array:
+        """Return in which of so many iterations it holds: none in which a value that it reads is not there.
+
+        `column` gives those of a column in its own type, `known` in which there is one (None: in all).
+        """
         with np.errstate(all="ignore"):
             found = np.asarray(self._code(_Columns(self._columns, column)))
         if found.dtype != bool:
             found = found != 0
         held = np.array(np.broadcast_to(found, count), bool)
-        if self._reads_before:
-            held[:1] = False
+        for address, moment in self._reads:
+            there = known(self._columns[address])
+            if moment is ReadFrom.PREVIOUS:
+                held[:1] = False
+                held[1:] &= True if there is None else there[: count - 1]
+            elif there is not None:
+                held &= there[:count]
         return held
 
 

@@ -88,14 +88,7 @@ def _ask_of(sheet: Sheet, text: str) -> Ask:
     condition = column_condition(written, sheet.column_called)
     if condition is None:
         return _by_iteration(sheet, written)
-
-    def ask(total: int, _deadline: float) -> Array:
-        mask = condition.holds(sheet.column, total)
-        for known in map(sheet.known, condition.columns):
-            mask &= True if known is None else known
-        return mask
-
-    return ask
+    return lambda total, _deadline: condition.holds(sheet.column, sheet.known, total)
 
 
 def _by_iteration(sheet: Sheet, text: str) -> Ask:
@@ -453,7 +446,7 @@ class Sheet:
             return self._order[1]
         rows: Array = np.arange(total) if mask is None else np.flatnonzero(mask)
         if sort is not None and sort.column < len(self.columns):
-            numbers = self.column(sort.column)[rows]
+            numbers = with_gaps(self.column(sort.column), self.known(sort.column))[rows]
             places = np.argsort(numbers, kind="stable")
             if sort.descending:  # equal ones stay in the order of the run
                 places = len(numbers) - 1 - np.argsort(numbers[::-1], kind="stable")[::-1]

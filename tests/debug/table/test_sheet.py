@@ -13,7 +13,7 @@ import pytest
 from stepper.compare.references.reference_opening import set_reference
 from stepper.debug.debugger import Debugger
 from stepper.debug.table import sheets
-from stepper.debug.table.columns import SheetRequest, SheetSort, SheetView, bins_of, topic_of
+from stepper.debug.table.columns import GatheredValue, SheetRequest, SheetSort, SheetView, bins_of, topic_of
 from stepper.debug.table.sheets import RowFilter, Sheet, array_of, csv_lines, look_at, save
 from stepper.errors import OutputError, Paused, UsageError
 from stepper.files.output import ProtectedFiles
@@ -318,3 +318,26 @@ def test_a_reference_has_the_values_of_the_side_of_an_if_that_runs(tmp_path: Pat
         assert look.a is not None and not look.a.problem
         assert look.a.numbers == {0: None if start % 2 else start // 2}
         start = 3 * start + 1 if start % 2 else start // 2
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_value_that_is_not_there_passes_nothing_and_is_sorted_as_nan(
+    keeps: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    debugger = opened(tmp_path, alternating(), np.array(6, np.int64))
+    half = np.array([3, np.nan, 5, np.nan, 8, 4, 2, 1])  # of 6, 3, 10, 5, 16, 8, 4, 2: only even ones have a half
+    if not keeps:
+        monkeypatch.setattr(GatheredValue, "cells", sheets.MOST_CELLS + 1)
+    sheet = read(debugger, "half")
+    assert sheet.total == 8 and (sheet.known(0) is not None) is keeps
+    before = np.append(np.nan, half[:-1])
+    for text, mask in (
+        ("half > prev(half)", half > before),
+        ("half < prev(half)", half < before),
+        ("prev(half) == 0", before == 0),
+        ("half == 0", half == 0),
+    ):
+        assert sheet.order(None, text).tolist() == np.flatnonzero(mask).tolist(), text
+    order = np.argsort(half, kind="stable")
+    assert sheet.order(SheetSort(0, descending=False)).tolist() == order.tolist()
+    assert set(sheet.order(SheetSort(0, descending=True))[:2].tolist()) == {1, 3}
