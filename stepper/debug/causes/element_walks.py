@@ -433,6 +433,7 @@ class GraphWalk(RunWalk):
         self.stopped = ""
         self._known: dict[ValueSpot, CausalLink] = {}
         self._heap: list[tuple[int, float, Indices, int]] = []
+        self._pushed: set[int] = set()
 
     @property
     def pending(self) -> int:
@@ -515,20 +516,27 @@ class GraphWalk(RunWalk):
         if known is not None:
             known.weight = max(known.weight, weight)
             known.share = None if share is None or known.share is None else known.share + share
+            self._look_later(known)
             return known
         frame, value = self._frame(source.spot.seat), self.element(source.spot)
         link = self._known[source.spot] = self._new_link(source, frame, weight, share, value)
         self.links.append(link)
         if source.kind is LinkKind.BORN:
             link.arithmetic = Arithmetic.OVERFLOW
-        if source.kind is not LinkKind.COMPUTED:
-            return link
-        self._make(link, frame)
-        is_certain = link.is_bad or link.key in self._wider  # what is asked for by name is looked at at any rate
-        if is_certain or max(weight, abs(share or 0.0)) >= LEAST_WEIGHT or link.is_fixed_move:
-            later = tuple(-place for place in link.order)
-            heapq.heappush(self._heap, (int(not is_certain), 0.0 if is_certain else -weight, later, link.number))
+        if source.kind is LinkKind.COMPUTED:
+            self._make(link, frame)
+            self._look_later(link)
         return link
+
+    def _look_later(self, link: CausalLink) -> None:
+        """Look at a link once, if it matters by now: on a further way to it its weight and share may be larger."""
+        if link.kind is not LinkKind.COMPUTED or link.number in self._pushed:
+            return
+        is_certain = link.is_bad or link.key in self._wider  # what is asked for by name is looked at at any rate
+        if is_certain or max(link.weight, abs(link.share or 0.0)) >= LEAST_WEIGHT or link.is_fixed_move:
+            self._pushed.add(link.number)
+            later = tuple(-place for place in link.order)
+            heapq.heappush(self._heap, (int(not is_certain), 0.0 if is_certain else -link.weight, later, link.number))
 
     def _new_link(self, source: Followed, frame: Frame, weight: float, share: float | None, value: Any) -> CausalLink:
         spot = source.spot

@@ -307,6 +307,28 @@ def test_a_loop_that_used_all_slices_says_of_which_inputs_and_what_its_last_iter
     assert len(story.links) > 1 and story.into(story.asked), "and of what"
 
 
+@each_row("largest", (20, 3000))
+def test_a_link_that_matters_little_on_one_way_is_followed_where_it_matters_on_another(
+    largest: int, tmp_path: Path
+) -> None:
+    """Of the sum of all states the last one is most, and all of it comes through the first ones, which are little."""
+    net = Graph()
+    begin, factors, body = net.parameter("begin", dims=(1,)), net.parameter("factors", dims=(-1, 1)), net.body()
+    state, row = body.parameter("state", dims=(1,)), body.parameter("row", dims=(1, 1))
+    factor = body.apply("Reshape", row, body.constant([1], np.int64), special_zero="false", dims=(1,))
+    following = body.result(body.apply("Multiply", state, factor, name="following"), "next")
+    inputs = [carried(begin, state, following), sliced(factors, row, 0)]
+    (states,) = net.loop("walk", body, 8, True, inputs, [joined(following)])
+    total = net.apply("ReduceSum", states, net.constant([0], np.int64), name="total", keep_dims="true", dims=(1,))
+    net.result(total)
+    numbers = np.array([1] * 7 + [largest], np.float32).reshape(8, 1)
+    run = opened(tmp_path, net, np.array([2], np.float32), numbers)
+    run.goto("total")
+    story = run.story("total[0]")
+    assert {link.kind for link in story.links} == {LinkKind.COMPUTED, LinkKind.INITIAL}
+    assert sum(link.times for link in story.links if story.rows[link.row].name == "following") == 8
+
+
 @each_row("kind", ("bf16", "f16", "f8e4m3", "f64", "i32"))
 def test_what_the_last_iteration_made_is_told_of_every_type_of_numbers(kind: str, tmp_path: Path) -> None:
     net = Graph()
