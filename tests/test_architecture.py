@@ -264,7 +264,7 @@ def test_every_slow_test_exists() -> None:
 
 MOST: Final = {
     "tui": 112_443,
-    "debug": 183_491,
+    "debug": 183_980,
     "export": 122_314,
     "diagnosis": 100_101,
     "compare": 59_868,
@@ -284,7 +284,7 @@ MOST: Final = {
     "session": 9_629,
     "processes": 7_748,
     "files": 8_108,
-    "stepper": 6_177,
+    "stepper": 6_197,
     "(files)": 403,
     "(repeated names)": 11,
     "schemas": 96,

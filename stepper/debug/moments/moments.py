@@ -236,7 +236,10 @@ class Moments:
         return known[1].frame(place, enough)
 
     def value(self, moment: Moment, stack: Frames, layer: int, output: int = 0) -> Value | None:
-        """Return one value of a moment for the graph of the innermost frame; None where it has none. UsageError, Paused."""
+        """Return one value of a moment for the graph of the innermost frame; None where it has none.
+
+        Raise UsageError, Paused.
+        """
         found = self.values(moment, stack)
         if isinstance(found, str):
             raise UsageError(found)

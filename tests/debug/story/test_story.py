@@ -242,7 +242,7 @@ def test_a_long_way_back_is_folded_and_bounded(tmp_path: Path) -> None:
     run.first()
     with pytest.raises(UsageError, match="nothing called"):
         run.story("nothing_of_this_name")
-    with pytest.raises(UsageError, match="never comes to .grown@300"):
+    with pytest.raises(UsageError, match="never comes to 'grown@300'"):
         run.story("grown@300[1]")
     assert run.story("grown@5[0]").links[0].value == 13.0 and run.stop.tick == 0  # ahead of the present
     ensure_true(story)
