@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from time import perf_counter
 from typing import NamedTuple
 
@@ -206,19 +206,21 @@ def story(timeline: Timeline, question: StoryQuestion) -> Story:
     UsageError for what has no value. A value that the present has not come to is looked for in the known part of the
     run beyond it; an iteration that is still to come is run, and forgotten.
     """
-    present, furthest = timeline.machine.tick, timeline.furthest
+    furthest = timeline.furthest
     try:
         return _story_at(timeline, question, question.tick)
     except NoValueYet:
         if question.tick is not None:
             raise
-        if furthest > present:
-            with suppress(NoValueYet):
-                return _story_at(timeline, question, furthest)
-        is_value = not (question.ends or question.fails)
-        tick = tick_of_value(timeline, question_at(timeline, question.address).address if is_value else None)
-        if tick is None:
-            raise
+        try:
+            if furthest <= timeline.machine.tick:
+                raise
+            return _story_at(timeline, question, furthest)
+        except NoValueYet:
+            is_value = not (question.ends or question.fails)
+            tick = tick_of_value(timeline, question_at(timeline, question.address).address if is_value else None)
+            if tick is None:
+                raise
     return _story_at(timeline, question, tick)
 
 
