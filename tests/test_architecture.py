@@ -264,7 +264,7 @@ def test_every_slow_test_exists() -> None:
 
 MOST: Final = {
     "tui": 112_443,
-    "debug": 183_980,
+    "debug": 183_974,
     "export": 122_314,
     "diagnosis": 100_101,
     "compare": 59_868,
