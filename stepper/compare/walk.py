@@ -346,6 +346,8 @@ def finite_iterations(block: IterationBlock) -> Array:
 
 _MOST_FINDINGS = 400
 _MORE_ITERATIONS = 1000
+MOST_ALONE = 100_000
+"""Iterations of a loop of one side alone; one that then has no end is given up."""
 _MOST_WAITING = 8
 """Points before loops and Ifs, and behind branches, at which what was computed is compared at the next point only."""
 
@@ -498,24 +500,25 @@ class LockstepWalk:
         point = SyncPoint(SyncKind.ITERATION, path, frame, frame.active.operation)
         found = self._compare(point, len(frame.program.operations) + 1)
         self._done[-1] = -1
-        if found is None and self.reference.knows_all_iterations:
+        if found is None:
             return self._may_run_on(path, frame)
-        if found is not None:
-            self._look_ahead(frame, found)
+        self._look_ahead(frame, found)
         return True
 
     def _may_run_on(self, path: GraphPath, frame: Frame) -> bool:
-        """Return True if our loop may go on where the reference has ended."""
+        """Return True if our loop may go on where the reference has ended, or has no such loop."""
         first = self._alone.setdefault(id(frame), frame.active.iteration)
-        if frame.active.iteration - first < _MORE_ITERATIONS + first:
+        most = _MORE_ITERATIONS + first if self.reference.has_loop(path, frame) else MOST_ALONE
+        if frame.active.iteration - first < most:
             return True
         layer, count = frame.active.operation.layer, frame.active.iteration + 1
         found = self.reference.at(SyncPoint(SyncKind.LEFT, path, frame, frame.active.operation))
         theirs = None if found is None else found.outcome
         self._loop_ended(path[:-1], layer, LoopOutcome(count, "", complete=False), theirs)
-        self.observations.given_up = (
-            f"{layer.type} '{layer.name}' does not end: it was stopped after {count} iterations"
-        )
+        text = f"{layer.type} '{layer.name}' does not end: it was stopped after {count} iterations"
+        if theirs is None:
+            self._add(SideFailure(path[:-1], layer, text, ours=True))
+        self.observations.given_up = text
         return False
 
     def _left(self, frame: Frame) -> None:

@@ -119,8 +119,6 @@ class ReferenceRun(ABC):
     """It computes with our kernels, so that equal operations give equal bits (tight tolerances)."""
     shares_inputs = False
     """Each iteration is computed from *our* values of the body's Parameters: no error is carried on its side."""
-    knows_all_iterations = False
-    """None for ITERATION means that the reference has ended, not that it does not know."""
 
     @property
     def notes(self) -> Sequence[str]:
@@ -137,6 +135,10 @@ class ReferenceRun(ABC):
 
         Raises ReferenceFailed where the reference's own run stops with an error.
         """
+
+    def has_loop(self, _path: GraphPath, _frame: Frame) -> bool:
+        """Return True if it has this run of a loop: None for ITERATION then means that it has ended there."""
+        return False
 
     def value_at(self, place: ValuePlace) -> Array | None:
         """Return the value at a place whose iteration has run; None if the body has no known values."""

@@ -16,6 +16,7 @@ from stepper.compare.references.protocol import LoopOutcome, PlacedFrame, Placed
 from stepper.debug.scopes import GraphPath, loop_steps
 from stepper.element_types import Array, Indices
 from stepper.engine.array_files import MOST_READ, read_archive
+from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel
 from stepper.engine.run import output_names
 from stepper.errors import InputError, UsageError
@@ -181,7 +182,6 @@ class RecordingReference(PlacedRun):
     """
 
     is_exact = True
-    knows_all_iterations = True
 
     def __init__(self, path: Path, compiled: CompiledModel, _inputs: Sequence[Array]) -> None:
         self.title, self.compiled = path.name, compiled
@@ -212,6 +212,10 @@ class RecordingReference(PlacedRun):
         if point.kind is SyncKind.LEFT and known and iterations is not None:
             outcome = LoopOutcome(iterations, ended or "")
         return PlacedFrame(self, point.path, outcome)
+
+    def has_loop(self, path: GraphPath, _frame: Frame) -> bool:
+        """Return True if the run of this loop was recorded."""
+        return self._activation(path) is not None
 
     def outputs(self) -> Mapping[int, Array]:
         """Return the outputs, if the recorded run came to its end."""

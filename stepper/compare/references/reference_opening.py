@@ -18,7 +18,7 @@ from stepper.compare.references.recorded import ArchiveReference, RecordingRefer
 from stepper.debug.debugger import Debugger
 from stepper.debug.moments.moment import PlaceStep
 from stepper.debug.moments.moments import FrameFinder
-from stepper.debug.scopes import ReferenceValues, ValuePlace
+from stepper.debug.scopes import GraphPath, ReferenceValues, ValuePlace
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.frames import Event, EventKind, Every, Frame
@@ -273,7 +273,6 @@ class ModelReference(ReferenceRun):
     """The run of a second model beside ours. `machine` has begun nothing yet; `alignment` maps our layers to its."""
 
     is_exact = True
-    knows_all_iterations = True
 
     def __init__(self, machine: Machine, alignment: Alignment, title: str) -> None:
         self.title = title
@@ -286,8 +285,8 @@ class ModelReference(ReferenceRun):
     def at(self, point: SyncPoint) -> ModelFrame | None:
         """Move on to the same point and return its values; None where it never comes."""
         depth = len(point.path)
-        pair = self.alignment.pair(point.frame.program.graph)
-        if self._given_up or pair is None or len(self._levels) - 1 != depth:
+        pair = self._pair(point.path, point.frame)
+        if pair is None:
             return None
         if point.kind is SyncKind.ENTERED:
             return self._enter(point, pair)
@@ -297,6 +296,15 @@ class ModelReference(ReferenceRun):
             return self._leave(depth, pair)
         self._to_the_end_of(depth, EventKind.FINISHED)
         return ModelFrame(pair, self._levels[0].frame, None)
+
+    def has_loop(self, path: GraphPath, frame: Frame) -> bool:
+        """Return True if a loop of the other model runs beside ours."""
+        return self._pair(path, frame) is not None
+
+    def _pair(self, path: GraphPath, frame: Frame) -> GraphPair | None:
+        """Return the graph of a frame with the one that runs beside it; None where there is none."""
+        beside = not self._given_up and len(self._levels) - 1 == len(path)
+        return self.alignment.pair(frame.program.graph) if beside else None
 
     def outputs(self) -> Mapping[int, Array]:
         """Return outputs by the positions of ours, where the run has come to its end."""
