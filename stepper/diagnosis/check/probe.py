@@ -23,7 +23,7 @@ from stepper.debug.overview.overview_facts import Birth, LoopFacts
 from stepper.debug.overview.runs import births_watcher
 from stepper.element_types import Array, is_floating
 from stepper.engine.arithmetic import outside_int32
-from stepper.engine.frames import Every, Frame
+from stepper.engine.frames import EventKind, Every, Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import Operation, Program
 from stepper.errors import StepperError
@@ -375,6 +375,8 @@ _EDGE = 16
 """Iterations that are looked at from the beginning and from the end; and as many between."""
 _MOST_LOOKS = 512
 """Looks at one body; an inner loop runs often."""
+_TICKS = 2**13
+"""After so many the deadline is looked at, also where nothing else is."""
 _MOST_ITERATIONS = 10_000
 _NEAR = 1e-6
 _MASKED = 1e4
@@ -494,7 +496,8 @@ def probe_run(
     if watcher is not None:
         watcher.forward()
     with suppress(StepperError):  # it is known already
-        machine.advance(Every.END)
+        while not deadline.is_over and machine.advance(Every.END, machine.tick + _TICKS).kind is EventKind.REACHED:
+            pass
         probe.is_whole, probe.outputs = machine.finished, machine.outputs
     if watcher is not None and not machine.finished:
         watcher.examine()
