@@ -181,7 +181,7 @@ def _exponential(steps: Array, magnitudes: Array) -> tuple[float, float]:
 
 
 def _growth(_loop: RunOfLoop, value: CarriedRow) -> tuple[int, float, Array, Any] | None:
-    """Return the first iteration above 1000, factor, magnitudes and the last of them; None without such a growth."""
+    """Return the first iteration of 1000 or more, factor, magnitudes and the last of them; None without such a growth."""
     history = value.history
     found = _magnitudes(history, 5)
     if found is None or found[2][-1] < _LARGE:
@@ -193,7 +193,7 @@ def _growth(_loop: RunOfLoop, value: CarriedRow) -> tuple[int, float, Array, Any
         return None
     with np.errstate(all="ignore"):
         largest = np.abs(history.numbers[0].astype(np.float64)).max(axis=1)
-    above = np.flatnonzero(largest > _LARGE)
+    above = np.flatnonzero(largest >= _LARGE)
     return int(history.spans[above[0], 0]), factor, magnitudes, magnitudes[-1]
 
 

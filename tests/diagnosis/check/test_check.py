@@ -158,6 +158,18 @@ def test_a_state_that_grows_like_a_power(tmp_path: Path) -> None:
     assert not [one for one in findings(recurrence("Add", 1e6, 30), tmp_path) if one.rule == "state-grows"]
 
 
+def test_a_state_that_grows_to_exactly_1000(tmp_path: Path) -> None:
+    """31.25 * 2**5 is 1000."""
+    net = Graph()
+    body = net.body()
+    state = body.parameter("state", dims=(1,))
+    out = body.result(body.apply("Multiply", state, body.constant([2.0]), name="double"), "next")
+    (final,) = net.loop("loop", body, 5, True, [carried(net.constant([31.25]), state, out)], [last(out)])
+    net.result(final, "final")
+    found = the_one(findings(net, tmp_path), "state-grows")
+    assert found.details["passes"] == 4 and found.details["factor"] == pytest.approx(2)
+
+
 def test_a_state_that_is_broadcast_in_iteration_0_and_grows_is_found(tmp_path: Path) -> None:
     """One number comes in, three go round: all iterations have one shape."""
     net = Graph()
