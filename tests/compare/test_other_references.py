@@ -155,6 +155,12 @@ def test_an_archive_that_says_nothing_is_refused(content: bytes | None, message:
         ArchiveReference(path, compiled)
 
 
+@each_row("key", ["cell::h_next@*", "tr:cell|h_next|0"])
+def test_a_number_alone_is_no_trace(key: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none of its 1 keys"):
+        with_archive(tmp_path, {key: np.float32(1)}, recurrence())
+
+
 @each_row(("values", "message"), [({}, "is empty"), ({"x": X}, "holds inputs of the model alone")])
 def test_an_archive_with_which_nothing_could_be_compared_is_refused(
     values: Mapping[str, Any], message: str, tmp_path: Path

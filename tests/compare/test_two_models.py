@@ -169,5 +169,7 @@ def test_an_endless_loop_that_the_reference_has_not_is_given_up_and_no_agreement
 ) -> None:
     monkeypatch.setattr(walk, "MOST_ALONE", 1200)
     comparison = compared(tmp_path, counted(-1), counted(None), np.float32([1]))
-    assert comparison.differs and "does not end: it was stopped after 1201 iterations" in comparison.observations.given_up
+    assert (
+        comparison.differs and "does not end: it was stopped after 1201 iterations" in comparison.observations.given_up
+    )
     assert any("does not end" in line for line in text_lines(comparison))

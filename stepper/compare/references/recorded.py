@@ -131,7 +131,11 @@ class ArchiveReference(PlacedRun):
         if key in names:
             self._outputs[names.index(key)] = key
             return True
-        places = self._of_trace(*match.groups()) if (match := _TRACE.fullmatch(key)) else self._of_address(key)
+        match = _TRACE.fullmatch(key)
+        if match is None:
+            places = self._of_address(key)
+        else:  # a number alone has no axis of iterations
+            places = self._of_trace(*match.groups()) if match[4] or self._file[key].shape else ()
         found = False
         for place, iteration in places:
             self._keys.setdefault(place, []).append((iteration, key))
@@ -168,7 +172,7 @@ class ArchiveReference(PlacedRun):
             place = (ids, tuple(int(one) for one in outer if isinstance(one, int)), target.layer.id, target.output)
             if not loops or isinstance(inner, int):
                 yield place, inner if isinstance(inner, int) else None
-            elif isinstance(inner, IterationRange) and not inner.start and inner.stop is None:
+            elif isinstance(inner, IterationRange) and not inner.start and inner.stop is None and self._file[key].shape:
                 yield place, None
 
 
