@@ -181,7 +181,7 @@ def _exponential(steps: Array, magnitudes: Array) -> tuple[float, float]:
 
 
 def _growth(_loop: RunOfLoop, value: CarriedRow) -> tuple[int, float, Array, Any] | None:
-    """Return the first iteration of 1000 or more, factor, magnitudes and the last of them; None without such a growth."""
+    """Return the first iteration at 1000, factor, magnitudes and the last of them; None without such a growth."""
     history = value.history
     found = _magnitudes(history, 5)
     if found is None or found[2][-1] < _LARGE:
