@@ -42,6 +42,8 @@ from stepper.compare.references.protocol import (
     ReferenceRun,
     SyncKind,
     SyncPoint,
+    endless,
+    endless_text,
     loop_key,
 )
 from stepper.compare.rounding import (
@@ -346,8 +348,6 @@ def finite_iterations(block: IterationBlock) -> Array:
 
 _MOST_FINDINGS = 400
 _MORE_ITERATIONS = 1000
-MOST_ALONE = 100_000
-"""Iterations of a loop of one side alone; one that then has no end is given up."""
 _MOST_WAITING = 8
 """Points before loops and Ifs, and behind branches, at which what was computed is compared at the next point only."""
 
@@ -508,14 +508,14 @@ class LockstepWalk:
     def _may_run_on(self, path: GraphPath, frame: Frame) -> bool:
         """Return True if our loop may go on where the reference has ended, or has no such loop."""
         first = self._alone.setdefault(id(frame), frame.active.iteration)
-        most = _MORE_ITERATIONS + first if self.reference.has_loop(path, frame) else MOST_ALONE
+        most = _MORE_ITERATIONS + first if self.reference.has_loop(path, frame) else endless(self.machine)
         if frame.active.iteration - first < most:
             return True
         layer, count = frame.active.operation.layer, frame.active.iteration + 1
         found = self.reference.at(SyncPoint(SyncKind.LEFT, path, frame, frame.active.operation))
         theirs = None if found is None else found.outcome
         self._loop_ended(path[:-1], layer, LoopOutcome(count, "", complete=False), theirs)
-        text = f"{layer.type} '{layer.name}' does not end: it was stopped after {count} iterations"
+        text = endless_text(layer, count)
         if theirs is None:
             self._add(SideFailure(path[:-1], layer, text, ours=True))
         self.observations.given_up = text

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stepper.compare import walk
 from stepper.compare.comparison import text_lines
+from stepper.compare.references import protocol
 from stepper.tensors.tolerances import Tolerances
 from tests.compare.twins import X, compared, countdown, nested, recurrence
 from tests.models import Graph, carried, last
@@ -167,9 +167,14 @@ def test_a_long_loop_that_the_reference_has_not_is_run_to_its_end(tmp_path: Path
 def test_an_endless_loop_that_the_reference_has_not_is_given_up_and_no_agreement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walk, "MOST_ALONE", 1200)
+    monkeypatch.setattr(protocol, "_MOST_ALONE", 1200)
     comparison = compared(tmp_path, counted(-1), counted(None), np.float32([1]))
     assert (
         comparison.differs and "does not end: it was stopped after 1201 iterations" in comparison.observations.given_up
     )
     assert any("does not end" in line for line in text_lines(comparison))
+
+
+def test_an_endless_loop_that_the_reference_alone_has_is_given_up(tmp_path: Path) -> None:
+    verdict = compared(tmp_path, counted(None), counted(-1), np.float32([1])).verdict
+    assert verdict is not None and any("does not end" in text for text in (verdict.reason, *verdict.details))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,15 @@ from stepper.argument_checks import instance
 from stepper.compare.align import Alignment, GraphPair
 from stepper.compare.references.onnx import EVALUATORS, OnnxPeer, OnnxReference
 from stepper.compare.references.openvino import OpenVINOReference, PeerFrame, StoppedRun
-from stepper.compare.references.protocol import LoopOutcome, ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
+from stepper.compare.references.protocol import (
+    LoopOutcome,
+    ReferenceFailed,
+    ReferenceRun,
+    SyncKind,
+    SyncPoint,
+    endless,
+    endless_text,
+)
 from stepper.compare.references.recorded import ArchiveReference, RecordingReference
 from stepper.debug.debugger import Debugger
 from stepper.debug.moments.moment import PlaceStep
@@ -234,6 +243,10 @@ _MORE_ITERATIONS = 1000
 """How many iterations the reference may run on, beyond as many as ours did, before it is given up."""
 
 
+_TICKS = 2**16
+"""After so many it is looked whether a loop without a counterpart ends."""
+
+
 class ModelFrame(Struct):
     """Values of one frame of the reference, by our layers."""
 
@@ -380,15 +393,20 @@ class ModelReference(ReferenceRun):
     def _skip(self, depth: int) -> None:
         """Run to the end of the nested frame at this depth."""
         while len(self.machine.stack) > depth:
-            self._advance(Every.LOOP)
+            self._advance(Every.LOOP, self.machine.tick + _TICKS)
+            for frame in self.machine.stack[depth:]:
+                if frame.loop and frame.active.iteration >= endless(self.machine):
+                    layer, count = frame.active.operation.layer, frame.active.iteration + 1
+                    self._given_up = True
+                    raise ReferenceFailed(endless_text(layer, count))
 
     def _next(self) -> Event:
         event, self._pending = self._pending, None
         return event or self._advance(Every.ITERATION)
 
-    def _advance(self, every: Every) -> Event:
+    def _advance(self, every: Every, until: int = sys.maxsize) -> Event:
         try:
-            return self.machine.advance(every)
+            return self.machine.advance(every, until)
         except StepperError as error:
             self._given_up = True
             raise ReferenceFailed(str(error)) from error
