@@ -142,9 +142,7 @@ def debug_reference(
     compiled = machine.compiled
     if is_model_path(text):
         title = model_title(compiled.model.path, Path(text))
-        return ModelValues(
-            compiled, called_alike(open_model(text), compiled.model), inputs, title, partner, machine.initial_states
-        )
+        return ModelValues(machine, called_alike(open_model(text), compiled.model), inputs, title, partner)
     if text == OPENVINO:
         return OperationValues(OpenVINOPeer(compiled.model, runtime), str(runtime or Runtime()))
     return open_reference(text, compiled, inputs, runtime, source, option=option)
@@ -201,17 +199,16 @@ class ModelValues:
 
     def __init__(
         self,
-        compiled: CompiledModel,
+        ours: Machine,
         theirs: Model,
         inputs: Sequence[Array],
         title: str,
         partner: Partner | None = None,
-        states: Mapping[str, Any] | None = None,
     ) -> None:
         self.title = title
-        model = compiled.model
-        self._alignment = Alignment(model, theirs, compiled, Rules(compiled.rules), partner)
-        machine = self._alignment.machine(inputs, None, states)
+        compiled = ours.compiled
+        self._alignment = Alignment(compiled.model, theirs, compiled, Rules(compiled.rules), partner)
+        machine = self._alignment.machine(inputs, ours.max_iterations, ours.initial_states)
         self._frames = FrameFinder(Timeline(machine, _MEMORY), _MOST_KEPT)
 
     def value_at(self, place: ValuePlace) -> Array | None:
