@@ -122,15 +122,15 @@ class ArchiveReference(PlacedRun):
 
     def _register(self, key: str) -> bool:
         """Register what a key means; False where it means nothing in this model."""
-        if match := _OUTPUT.fullmatch(key):
-            if int(match[1]) < len(self.compiled.main.results):
-                self._outputs[int(match[1])] = key
-                return True
-            return False
         names = output_names(self.compiled.model)
-        if key in names:
+        if key in names:  # first, for an output may be called `out_1`
             self._outputs[names.index(key)] = key
             return True
+        if match := _OUTPUT.fullmatch(key):
+            if int(match[1]) < len(self.compiled.main.results):
+                self._outputs.setdefault(int(match[1]), key)
+                return True
+            return False
         match = _TRACE.fullmatch(key)
         if match is None:
             places = self._of_address(key)
