@@ -96,17 +96,16 @@ class SeedRecord(Struct, frozen=True, omit_defaults=True):
 
 
 class Journal:
-    """The lines of a folder. A last line that was cut off is left out."""
+    """The lines of a folder, whose lock is held. A last line that was cut off is left out."""
 
-    def __init__(self, folder: Path, profile: Profile) -> None:
-        self.path, self.folder = folder / _NAME, folder
+    def __init__(self, path: Path, profile: Profile) -> None:
+        self.path, self.folder = path, path.parent
         setting = HuntSetting(profile, importlib.metadata.version("openvino"))
         self.records: dict[int, SeedRecord] = {}
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            content = self.path.read_bytes() if self.path.exists() else b""
+            content = path.read_bytes() if path.exists() else b""
         except OSError as error:
-            raise OutputError(f"{folder} cannot be used: {error.strerror}") from None
+            raise _no_folder(self.folder, error) from None
         whole = content[: content.rfind(b"\n") + 1]
         if whole:
             self._read(whole, setting)
@@ -146,6 +145,10 @@ class Journal:
             self._file.flush()
         except OSError as error:
             raise OutputError(f"{self.path} cannot be written: {error.strerror}") from None
+
+
+def _no_folder(folder: Path, error: OSError) -> OutputError:
+    return OutputError(f"{folder} cannot be used: {error.strerror}")
 
 
 # Seeds of a hunt, in a process: built, tried, made small, and named; and named again, as the catalogue grows.
@@ -355,12 +358,16 @@ def hunt(
     fault, the seed is tried again. Ctrl+C ends the hunt (`is_interrupted`); the next call continues from there. Raises
     OutputError, and UsageError if the folder has a hunt of another profile or version.
     """
-    journal = Journal(folder, profile)
     try:
-        with lock(journal.path, advice="let it end, or choose another folder"):
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _no_folder(folder, error) from None
+    with lock(folder / _NAME, advice="let it end, or choose another folder"):
+        journal = Journal(folder / _NAME, profile)
+        try:
             return _Hunt(journal, profile, progress).run(seed, count, seconds)
-    finally:
-        journal.close()
+        finally:
+            journal.close()
 
 
 def report_of(journal: Journal, *, is_interrupted: bool, seconds: float) -> HuntReport:
