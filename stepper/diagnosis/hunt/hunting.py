@@ -422,7 +422,8 @@ class _Hunt:
         unnamed = sorted(
             (one for one in differing if not one.is_known or one.fault not in known), key=lambda one: one.seed
         )
-        seeds = itertools.chain(unnamed, self._seeds(seed, count, deadline))
+        wanted = itertools.chain(unnamed, self._seeds(seed, count))
+        seeds = itertools.takewhile(lambda _seed: deadline is None or time.monotonic() < deadline, wanted)
         threads = [threading.Thread(target=self._work, args=(seeds,), daemon=True) for _ in range(cores())]
         is_interrupted = False
         try:
@@ -435,9 +436,9 @@ class _Hunt:
             self._stopped.set()
         return report_of(self._journal, is_interrupted=is_interrupted, seconds=time.monotonic() - self._began)
 
-    def _seeds(self, seed: int, count: int | None, deadline: float | None) -> Iterator[int]:
+    def _seeds(self, seed: int, count: int | None) -> Iterator[int]:
         last = None if count is None else seed + count
-        while (last is None or seed < last) and (deadline is None or time.monotonic() < deadline):
+        while last is None or seed < last:
             if seed not in self._journal.records:
                 yield seed
             seed += 1
