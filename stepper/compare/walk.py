@@ -800,7 +800,7 @@ class LockstepWalk:
         activation = frame.activation
         if activation is None:
             return False
-        plan, outer = activation.plan, self.machine.stack[-2] if len(self.machine.stack) > 1 else None
+        plan, operation = activation.plan, activation.operation
         if isinstance(plan, LoopPlan):
             if activation.iteration > 0 and slot in (results := dict(plan.carried)):
                 return self._has_differed(frame.program, results[slot])
@@ -808,8 +808,11 @@ class LockstepWalk:
             fed = [(one.input, one.parameter) for one in entries]
         else:
             fed = list(plan.inputs)
-        sources = [activation.operation.inputs[index] for index, parameter in fed if parameter == slot]
-        return outer is not None and any(self._has_differed(outer.program, source) for source in sources)
+        sources = [operation.inputs[index] for index, parameter in fed if parameter == slot]
+        # A branch has left the stack before it is compared, so what is around it is not found there.
+        programs = self.machine.compiled.programs
+        outer = [program for program in programs if any(one is operation for one in program.operations)]
+        return any(self._has_differed(program, source) for program in outer for source in sources)
 
     def _has_differed(self, program: Program, slot: int) -> bool:
         record = self.observations.records.get((id(program), slot))

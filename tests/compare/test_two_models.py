@@ -11,7 +11,7 @@ from stepper.compare.comparison import text_lines
 from stepper.compare.references import protocol
 from stepper.tensors.tolerances import Tolerances
 from tests.compare.twins import X, compared, countdown, nested, recurrence
-from tests.models import Graph, carried, last
+from tests.models import Graph, Side, carried, last
 from tests.tables import each_row
 
 FAULTS = {
@@ -178,3 +178,34 @@ def test_an_endless_loop_that_the_reference_has_not_is_given_up_and_no_agreement
 def test_an_endless_loop_that_the_reference_alone_has_is_given_up(tmp_path: Path) -> None:
     verdict = compared(tmp_path, counted(None), counted(-1), np.float32([1])).verdict
     assert verdict is not None and any("does not end" in text for text in (verdict.reason, *verdict.details))
+
+
+def chosen(added: float, *, in_loop: bool) -> Graph:
+    """x + added, doubled in the branch of an If that is always taken; also in the body of a loop."""
+    net = Graph()
+    x = net.parameter("x", dims=(1,))
+    around, value = net, x
+    if in_loop:
+        around = net.body()
+        value = around.parameter("h", dims=(1,))
+    a = around.apply("Add", value, around.constant([added]), name="a")
+    sides = []
+    for name in ("then", "else"):
+        body = around.body()
+        p = body.parameter(f"{name}_p", dims=(1,))
+        doubled = body.result(body.apply("Multiply", p, body.constant([2.0]), name=f"{name}_t"))
+        sides.append(Side(body, [(a, p)], [doubled]))
+    (out,) = around.branch("choice", around.constant(True, np.bool_), *sides)
+    if in_loop:
+        result = around.result(out)
+        (out,) = net.loop("steps", around, 3, True, [carried(x, value, result)], [last(result)])
+    net.result(out)
+    return net
+
+
+@each_row("in_loop", [False, True])
+def test_what_differs_where_it_enters_a_branch_was_carried_in(in_loop: bool, tmp_path: Path) -> None:
+    ours, theirs = chosen(1.0, in_loop=in_loop), chosen(1.5, in_loop=in_loop)
+    observations = compared(tmp_path, ours, theirs, np.float32([1])).observations
+    made = {record.layer.name: record.first.origin for record in observations.records.values() if record.first}
+    assert made["a"] == "made here" and made["then_p"] == made["then_t"] == "carried in"
