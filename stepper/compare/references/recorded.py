@@ -135,7 +135,7 @@ class ArchiveReference(PlacedRun):
         if match is None:
             places = self._of_address(key)
         else:  # a number alone has no axis of iterations
-            places = self._of_trace(*match.groups()) if match[4] or self._file[key].shape else ()
+            places = self._of_trace(*match.groups()) if match[4] or self._file[key].shape else iter(())
         found = False
         for place, iteration in places:
             self._keys.setdefault(place, []).append((iteration, key))
