@@ -264,10 +264,10 @@ def test_every_slow_test_exists() -> None:
 
 MOST: Final = {
     "tui": 112_443,
-    "debug": 183_974,
-    "export": 122_314,
-    "diagnosis": 100_101,
-    "compare": 59_868,
+    "debug": 184_004,
+    "export": 122_342,
+    "diagnosis": 100_258,
+    "compare": 60_283,
     "ops": 63_670,
     "cli": 47_197,
     "repair": 46_414,

@@ -118,21 +118,31 @@ def described(ours: Array, theirs: Array, consumer: Layer) -> str:
         a, b = ours.reshape(-1)[0], theirs.reshape(-1)[0]
         kind = "" if ours.dtype == theirs.dtype else f" ({name_of(ours.dtype)} instead of {name_of(theirs.dtype)})"
         return f"has the value {number_text(a, 7)} instead of {number_text(b, 7)} in the reference{kind}"
-    if bool((storable(ours) == storable(theirs)).all()):
+    if not _different(ours, theirs).any():
+        if ours.dtype == theirs.dtype:
+            return "has NaN of other bits than in the reference, the values are the same"
         return f"has the type {name_of(ours.dtype)} instead of {name_of(theirs.dtype)}, the values are the same"
     return _of_many(ours, theirs, consumer)
 
 
+def _different(ours: Array, theirs: Array) -> Array:
+    """Return for each element if the two are other numbers, of which one may be NaN."""
+    a, b = storable(ours), storable(theirs)
+    different: Array = (a != b) & ~((a != a) & (b != b))
+    return different
+
+
 def _of_many(ours: Array, theirs: Array, consumer: Layer) -> str:
     a, b = storable(ours).astype(np.float64), storable(theirs).astype(np.float64)
-    different = ~((a == b) | ((a != a) & (b != b)))
+    different = _different(ours, theirs)
     count = int(different.sum())
     where = tuple(int(index) for index in np.argwhere(different)[0])
     special = _specials(a, b)
     if special:
         return special
-    gap = float(np.abs(a - b).max())
-    if (a == a.reshape(-1)[0]).all() and (b == b.reshape(-1)[0]).all():
+    exact = object if ours.dtype.kind + theirs.dtype.kind in ("ii", "iu", "ui", "uu") else np.float64
+    gap = float(np.abs(ours[different].astype(exact) - theirs[different].astype(exact)).max())
+    if (ours == ours.reshape(-1)[0]).all() and (theirs == theirs.reshape(-1)[0]).all():
         values = f"{number_text(ours.reshape(-1)[0], 7)} throughout instead of {number_text(theirs.reshape(-1)[0], 7)}"
         return f"has the value {values} in the reference"
     if not a.any():

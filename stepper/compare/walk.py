@@ -42,6 +42,8 @@ from stepper.compare.references.protocol import (
     ReferenceRun,
     SyncKind,
     SyncPoint,
+    endless,
+    endless_text,
     loop_key,
 )
 from stepper.compare.rounding import (
@@ -498,24 +500,25 @@ class LockstepWalk:
         point = SyncPoint(SyncKind.ITERATION, path, frame, frame.active.operation)
         found = self._compare(point, len(frame.program.operations) + 1)
         self._done[-1] = -1
-        if found is None and self.reference.knows_all_iterations:
+        if found is None:
             return self._may_run_on(path, frame)
-        if found is not None:
-            self._look_ahead(frame, found)
+        self._look_ahead(frame, found)
         return True
 
     def _may_run_on(self, path: GraphPath, frame: Frame) -> bool:
-        """Return True if our loop may go on where the reference has ended."""
+        """Return True if our loop may go on where the reference has ended, or has no such loop."""
         first = self._alone.setdefault(id(frame), frame.active.iteration)
-        if frame.active.iteration - first < _MORE_ITERATIONS + first:
+        most = _MORE_ITERATIONS + first if self.reference.has_loop(path, frame) else endless(self.machine)
+        if frame.active.iteration - first < most:
             return True
         layer, count = frame.active.operation.layer, frame.active.iteration + 1
         found = self.reference.at(SyncPoint(SyncKind.LEFT, path, frame, frame.active.operation))
         theirs = None if found is None else found.outcome
         self._loop_ended(path[:-1], layer, LoopOutcome(count, "", complete=False), theirs)
-        self.observations.given_up = (
-            f"{layer.type} '{layer.name}' does not end: it was stopped after {count} iterations"
-        )
+        text = endless_text(layer, count)
+        if theirs is None:
+            self._add(SideFailure(path[:-1], layer, text, ours=True))
+        self.observations.given_up = text
         return False
 
     def _left(self, frame: Frame) -> None:
@@ -797,7 +800,7 @@ class LockstepWalk:
         activation = frame.activation
         if activation is None:
             return False
-        plan, outer = activation.plan, self.machine.stack[-2] if len(self.machine.stack) > 1 else None
+        plan, operation = activation.plan, activation.operation
         if isinstance(plan, LoopPlan):
             if activation.iteration > 0 and slot in (results := dict(plan.carried)):
                 return self._has_differed(frame.program, results[slot])
@@ -805,8 +808,11 @@ class LockstepWalk:
             fed = [(one.input, one.parameter) for one in entries]
         else:
             fed = list(plan.inputs)
-        sources = [activation.operation.inputs[index] for index, parameter in fed if parameter == slot]
-        return outer is not None and any(self._has_differed(outer.program, source) for source in sources)
+        sources = [operation.inputs[index] for index, parameter in fed if parameter == slot]
+        # A branch has left the stack before it is compared, so what is around it is not found there.
+        programs = self.machine.compiled.programs
+        outer = [program for program in programs if any(one is operation for one in program.operations)]
+        return any(self._has_differed(program, source) for program in outer for source in sources)
 
     def _has_differed(self, program: Program, slot: int) -> bool:
         record = self.observations.records.get((id(program), slot))

@@ -166,7 +166,9 @@ def _gaps(theirs: Array, ours: Array) -> str:
     with np.errstate(all="ignore"):
         if ours.dtype.kind == "f":
             return nested_text(ours.astype(np.float64) - theirs.astype(np.float64))
-        return nested_text(np.asarray(ours.astype(object) - theirs.astype(object), object).astype(np.int64))
+        gaps = np.asarray(ours.astype(object) - theirs.astype(object), object)
+        is_exact = all(abs(gap) < 2**63 for gap in gaps.flat)
+        return nested_text(gaps.astype(np.int64 if is_exact else np.float64))
 
 
 # --- Boxes of a figure of two runs: the state of each value as a look and in words, and the values of both -----------

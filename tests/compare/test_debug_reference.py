@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepper.compare.references.reference_opening import debug_reference
+from stepper.compare.references.reference_opening import debug_reference, set_reference
 from stepper.debug.debugger import Debugger
+from stepper.debug.scopes import ValuePlace
 from stepper.errors import UsageError
 from tests.compare.test_other_references import TABLE, keyed, recorded
-from tests.compare.twins import X, nested, recurrence
+from tests.compare.twins import X, countdown, nested, recurrence
 
 
 def debugger_with(folder: Path, kind: str, ours: Any, theirs: Any, value: Any) -> Debugger:
@@ -82,3 +83,15 @@ def test_a_second_model_is_asked_again_for_iterations_that_are_long_past(tmp_pat
     debugger.break_when("diff > 1e-9")
     debugger.continue_()
     assert debugger.machine.finished, "equal models never part"
+
+
+def test_the_limit_of_iterations_holds_for_a_second_model_too(tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "theirs").mkdir()
+    debugger = Debugger(countdown().read(tmp_path / "ours"), {0: np.float32([100])}, max_iterations=50)
+    set_reference(debugger, countdown("endless").write(tmp_path / "theirs"))
+    assert debugger.reference is not None
+    loop = next(layer for layer in debugger.machine.compiled.model.graph.layers if layer.is_loop)
+    place = ValuePlace((), loop, 0)
+    with pytest.raises(UsageError, match="50 iterations"):
+        debugger.reference.value_at(place)

@@ -143,6 +143,18 @@ def test_outputs_by_name_or_position_are_compared(tmp_path: Path) -> None:
     assert comparison.verdict is not None and "reversed order" in comparison.verdict.reason
 
 
+def test_a_name_of_the_models_own_is_no_position(tmp_path: Path) -> None:
+    net = ModelGraph()
+    x = net.parameter("x", dims=(2,))
+    for name, factor in (("out_1", 2.0), ("out_0", 3.0), ("out_7", 4.0)):
+        net.result(net.apply("Multiply", x, net.constant([factor] * 2), names=name), f"result of {name}")
+    given = np.float32([1, 2])
+    right = {"out_1": 2 * given, "out_0": 3 * given, "out_7": 4 * given}
+    found = with_archive(tmp_path, right, net, given)
+    assert not found.differs and [one.theirs_known for one in found.observations.outputs] == [True] * 3
+    assert with_archive(tmp_path, {"out_2": 5 * given}, net, given).differs, "by position, where no output is called so"
+
+
 @each_row(
     ("content", "message"),
     [(b"", "cannot be read"), (b"PK\x03\x04 no archive", "cannot be read"), (None, "none of its 1 keys")],
@@ -153,6 +165,12 @@ def test_an_archive_that_says_nothing_is_refused(content: bytes | None, message:
     compiled = stepper.compile_model(recurrence().read(tmp_path))
     with pytest.raises(InputError, match=message):
         ArchiveReference(path, compiled)
+
+
+@each_row("key", ["cell::h_next@*", "tr:cell|h_next|0"])
+def test_a_number_alone_is_no_trace(key: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="none of its 1 keys"):
+        with_archive(tmp_path, {key: np.float32(1)}, recurrence())
 
 
 @each_row(("values", "message"), [({}, "is empty"), ({"x": X}, "holds inputs of the model alone")])

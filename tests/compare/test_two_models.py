@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from stepper.compare.comparison import text_lines
+from stepper.compare.references import protocol
 from stepper.tensors.tolerances import Tolerances
 from tests.compare.twins import X, compared, countdown, nested, recurrence
-from tests.models import Graph
+from tests.models import Graph, Side, carried, last
 from tests.tables import each_row
 
 FAULTS = {
@@ -139,3 +142,70 @@ def test_outputs_are_held_against_those_whose_tensors_have_the_same_names(tmp_pa
     ours, given = two_outputs("y", "s", swapped=False), np.full(3, 2, np.float32)
     assert not compared(tmp_path, ours, two_outputs("y", "s", swapped=True), given).differs
     assert compared(tmp_path, ours, two_outputs("s", "y", swapped=True), given).differs, "by their names, not places"
+
+
+def counted(steps: int | None) -> Graph:
+    """x + steps in a loop, doubled; None for no loop, -1 for one without an end."""
+    net = Graph()
+    x = net.parameter("x", dims=(1,))
+    value = x
+    if steps is not None:
+        body = net.body()
+        h = body.parameter("h", dims=(1,))
+        result = body.result(body.apply("Add", h, body.constant([1.0]), name="s"))
+        (value,) = net.loop("lp", body, steps, True, [carried(x, h, result)], [last(result)])
+    net.result(net.apply("Multiply", value, net.constant([2.0]), name="r"), "out")
+    return net
+
+
+def test_a_long_loop_that_the_reference_has_not_is_run_to_its_end(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, counted(1500), counted(None), np.float32([1]))
+    (output,) = comparison.observations.outputs
+    assert comparison.differs and output.measure is not None and output.measure.absolute == 2 * (1 + 1500) - 2 * 1
+
+
+def test_an_endless_loop_that_the_reference_has_not_is_given_up_and_no_agreement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocol, "_MOST_ALONE", 1200)
+    comparison = compared(tmp_path, counted(-1), counted(None), np.float32([1]))
+    assert (
+        comparison.differs and "does not end: it was stopped after 1201 iterations" in comparison.observations.given_up
+    )
+    assert any("does not end" in line for line in text_lines(comparison))
+
+
+def test_an_endless_loop_that_the_reference_alone_has_is_given_up(tmp_path: Path) -> None:
+    verdict = compared(tmp_path, counted(None), counted(-1), np.float32([1])).verdict
+    assert verdict is not None and any("does not end" in text for text in (verdict.reason, *verdict.details))
+
+
+def chosen(added: float, *, in_loop: bool) -> Graph:
+    """x + added, doubled in the branch of an If that is always taken; also in the body of a loop."""
+    net = Graph()
+    x = net.parameter("x", dims=(1,))
+    around, value = net, x
+    if in_loop:
+        around = net.body()
+        value = around.parameter("h", dims=(1,))
+    a = around.apply("Add", value, around.constant([added]), name="a")
+    sides = []
+    for name in ("then", "else"):
+        body = around.body()
+        p = body.parameter(f"{name}_p", dims=(1,))
+        doubled = body.result(body.apply("Multiply", p, body.constant([2.0]), name=f"{name}_t"))
+        sides.append(Side(body, [(a, p)], [doubled]))
+    (out,) = around.branch("choice", around.constant(True, np.bool_), *sides)
+    if in_loop:
+        result = around.result(out)
+        (out,) = net.loop("steps", around, 3, True, [carried(x, value, result)], [last(result)])
+    net.result(out)
+    return net
+
+
+@each_row("in_loop", [False, True])
+def test_what_differs_where_it_enters_a_branch_was_carried_in(in_loop: bool, tmp_path: Path) -> None:
+    ours, theirs = chosen(1.0, in_loop=in_loop), chosen(1.5, in_loop=in_loop)
+    observations = compared(tmp_path, ours, theirs, np.float32([1])).observations
+    made = {record.layer.name: record.first.origin for record in observations.records.values() if record.first}
+    assert made["a"] == "made here" and made["then_p"] == made["then_t"] == "carried in"

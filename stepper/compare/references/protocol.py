@@ -17,6 +17,7 @@ import numpy as np
 from stepper.debug.scopes import GraphPath, ValuePlace
 from stepper.element_types import Array, Indices
 from stepper.engine.frames import Frame
+from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel, Operation
 from stepper.ir.model import Layer, LoopKey
 from stepper.records import Record
@@ -29,6 +30,19 @@ def loop_key(path: GraphPath, layer: Layer) -> LoopKey:
     """Return the key of a loop in the graph to which a path leads."""
     steps = ((step.layer.id,) if step.layer.is_loop else (step.layer.id, step.role) for step in path)
     return (*(part for step in steps for part in step), layer.id)
+
+
+_MOST_ALONE = 100_000
+
+
+def endless(machine: Machine) -> int:
+    """Return how many iterations a loop of one side alone may make; one that then has no end is given up."""
+    return machine.max_iterations or _MOST_ALONE
+
+
+def endless_text(layer: Layer, count: int) -> str:
+    """Return that a loop was given up."""
+    return f"{layer.type} '{layer.name}' does not end: it was stopped after {count} iterations"
 
 
 class SyncKind(Enum):
@@ -119,8 +133,6 @@ class ReferenceRun(ABC):
     """It computes with our kernels, so that equal operations give equal bits (tight tolerances)."""
     shares_inputs = False
     """Each iteration is computed from *our* values of the body's Parameters: no error is carried on its side."""
-    knows_all_iterations = False
-    """None for ITERATION means that the reference has ended, not that it does not know."""
 
     @property
     def notes(self) -> Sequence[str]:
@@ -137,6 +149,10 @@ class ReferenceRun(ABC):
 
         Raises ReferenceFailed where the reference's own run stops with an error.
         """
+
+    def has_loop(self, _path: GraphPath, _frame: Frame) -> bool:
+        """Return True if it has this run of a loop: None for ITERATION then means that it has ended there."""
+        return False
 
     def value_at(self, place: ValuePlace) -> Array | None:
         """Return the value at a place whose iteration has run; None if the body has no known values."""

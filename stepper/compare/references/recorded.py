@@ -16,6 +16,7 @@ from stepper.compare.references.protocol import LoopOutcome, PlacedFrame, Placed
 from stepper.debug.scopes import GraphPath, loop_steps
 from stepper.element_types import Array, Indices
 from stepper.engine.array_files import MOST_READ, read_archive
+from stepper.engine.frames import Frame
 from stepper.engine.program import CompiledModel
 from stepper.engine.run import output_names
 from stepper.errors import InputError, UsageError
@@ -121,16 +122,20 @@ class ArchiveReference(PlacedRun):
 
     def _register(self, key: str) -> bool:
         """Register what a key means; False where it means nothing in this model."""
-        if match := _OUTPUT.fullmatch(key):
-            if int(match[1]) < len(self.compiled.main.results):
-                self._outputs[int(match[1])] = key
-                return True
-            return False
         names = output_names(self.compiled.model)
-        if key in names:
+        if key in names:  # first, for an output may be called `out_1`
             self._outputs[names.index(key)] = key
             return True
-        places = self._of_trace(*match.groups()) if (match := _TRACE.fullmatch(key)) else self._of_address(key)
+        if match := _OUTPUT.fullmatch(key):
+            if int(match[1]) < len(self.compiled.main.results):
+                self._outputs.setdefault(int(match[1]), key)
+                return True
+            return False
+        match = _TRACE.fullmatch(key)
+        if match is None:
+            places = self._of_address(key)
+        else:  # a number alone has no axis of iterations
+            places = self._of_trace(*match.groups()) if match[4] or self._file[key].shape else iter(())
         found = False
         for place, iteration in places:
             self._keys.setdefault(place, []).append((iteration, key))
@@ -167,7 +172,7 @@ class ArchiveReference(PlacedRun):
             place = (ids, tuple(int(one) for one in outer if isinstance(one, int)), target.layer.id, target.output)
             if not loops or isinstance(inner, int):
                 yield place, inner if isinstance(inner, int) else None
-            elif isinstance(inner, IterationRange) and not inner.start and inner.stop is None:
+            elif isinstance(inner, IterationRange) and not inner.start and inner.stop is None and self._file[key].shape:
                 yield place, None
 
 
@@ -181,7 +186,6 @@ class RecordingReference(PlacedRun):
     """
 
     is_exact = True
-    knows_all_iterations = True
 
     def __init__(self, path: Path, compiled: CompiledModel, _inputs: Sequence[Array]) -> None:
         self.title, self.compiled = path.name, compiled
@@ -212,6 +216,10 @@ class RecordingReference(PlacedRun):
         if point.kind is SyncKind.LEFT and known and iterations is not None:
             outcome = LoopOutcome(iterations, ended or "")
         return PlacedFrame(self, point.path, outcome)
+
+    def has_loop(self, path: GraphPath, _frame: Frame) -> bool:
+        """Return True if the run of this loop was recorded."""
+        return self._activation(path) is not None
 
     def outputs(self) -> Mapping[int, Array]:
         """Return the outputs, if the recorded run came to its end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,12 +14,20 @@ from stepper.argument_checks import instance
 from stepper.compare.align import Alignment, GraphPair
 from stepper.compare.references.onnx import EVALUATORS, OnnxPeer, OnnxReference
 from stepper.compare.references.openvino import OpenVINOReference, PeerFrame, StoppedRun
-from stepper.compare.references.protocol import LoopOutcome, ReferenceFailed, ReferenceRun, SyncKind, SyncPoint
+from stepper.compare.references.protocol import (
+    LoopOutcome,
+    ReferenceFailed,
+    ReferenceRun,
+    SyncKind,
+    SyncPoint,
+    endless,
+    endless_text,
+)
 from stepper.compare.references.recorded import ArchiveReference, RecordingReference
 from stepper.debug.debugger import Debugger
 from stepper.debug.moments.moment import PlaceStep
 from stepper.debug.moments.moments import FrameFinder
-from stepper.debug.scopes import ReferenceValues, ValuePlace
+from stepper.debug.scopes import GraphPath, ReferenceValues, ValuePlace
 from stepper.debug.timeline import Timeline
 from stepper.element_types import Array
 from stepper.engine.frames import Event, EventKind, Every, Frame
@@ -133,9 +142,7 @@ def debug_reference(
     compiled = machine.compiled
     if is_model_path(text):
         title = model_title(compiled.model.path, Path(text))
-        return ModelValues(
-            compiled, called_alike(open_model(text), compiled.model), inputs, title, partner, machine.initial_states
-        )
+        return ModelValues(machine, called_alike(open_model(text), compiled.model), inputs, title, partner)
     if text == OPENVINO:
         return OperationValues(OpenVINOPeer(compiled.model, runtime), str(runtime or Runtime()))
     return open_reference(text, compiled, inputs, runtime, source, option=option)
@@ -192,17 +199,16 @@ class ModelValues:
 
     def __init__(
         self,
-        compiled: CompiledModel,
+        ours: Machine,
         theirs: Model,
         inputs: Sequence[Array],
         title: str,
         partner: Partner | None = None,
-        states: Mapping[str, Any] | None = None,
     ) -> None:
         self.title = title
-        model = compiled.model
-        self._alignment = Alignment(model, theirs, compiled, Rules(compiled.rules), partner)
-        machine = self._alignment.machine(inputs, None, states)
+        compiled = ours.compiled
+        self._alignment = Alignment(compiled.model, theirs, compiled, Rules(compiled.rules), partner)
+        machine = self._alignment.machine(inputs, ours.max_iterations, ours.initial_states)
         self._frames = FrameFinder(Timeline(machine, _MEMORY), _MOST_KEPT)
 
     def value_at(self, place: ValuePlace) -> Array | None:
@@ -232,6 +238,10 @@ class ModelValues:
 
 _MORE_ITERATIONS = 1000
 """How many iterations the reference may run on, beyond as many as ours did, before it is given up."""
+
+
+_TICKS = 2**16
+"""After so many it is looked whether a loop without a counterpart ends."""
 
 
 class ModelFrame(Struct):
@@ -273,7 +283,6 @@ class ModelReference(ReferenceRun):
     """The run of a second model beside ours. `machine` has begun nothing yet; `alignment` maps our layers to its."""
 
     is_exact = True
-    knows_all_iterations = True
 
     def __init__(self, machine: Machine, alignment: Alignment, title: str) -> None:
         self.title = title
@@ -286,8 +295,8 @@ class ModelReference(ReferenceRun):
     def at(self, point: SyncPoint) -> ModelFrame | None:
         """Move on to the same point and return its values; None where it never comes."""
         depth = len(point.path)
-        pair = self.alignment.pair(point.frame.program.graph)
-        if self._given_up or pair is None or len(self._levels) - 1 != depth:
+        pair = self._pair(point.path, point.frame)
+        if pair is None:
             return None
         if point.kind is SyncKind.ENTERED:
             return self._enter(point, pair)
@@ -297,6 +306,15 @@ class ModelReference(ReferenceRun):
             return self._leave(depth, pair)
         self._to_the_end_of(depth, EventKind.FINISHED)
         return ModelFrame(pair, self._levels[0].frame, None)
+
+    def has_loop(self, path: GraphPath, frame: Frame) -> bool:
+        """Return True if a loop of the other model runs beside ours."""
+        return self._pair(path, frame) is not None
+
+    def _pair(self, path: GraphPath, frame: Frame) -> GraphPair | None:
+        """Return the graph of a frame with the one that runs beside it; None where there is none."""
+        beside = not self._given_up and len(self._levels) - 1 == len(path)
+        return self.alignment.pair(frame.program.graph) if beside else None
 
     def outputs(self) -> Mapping[int, Array]:
         """Return outputs by the positions of ours, where the run has come to its end."""
@@ -372,15 +390,20 @@ class ModelReference(ReferenceRun):
     def _skip(self, depth: int) -> None:
         """Run to the end of the nested frame at this depth."""
         while len(self.machine.stack) > depth:
-            self._advance(Every.LOOP)
+            self._advance(Every.LOOP, self.machine.tick + _TICKS)
+            for frame in self.machine.stack[depth:]:
+                if frame.loop and frame.active.iteration >= endless(self.machine):
+                    layer, count = frame.active.operation.layer, frame.active.iteration + 1
+                    self._given_up = True
+                    raise ReferenceFailed(endless_text(layer, count))
 
     def _next(self) -> Event:
         event, self._pending = self._pending, None
         return event or self._advance(Every.ITERATION)
 
-    def _advance(self, every: Every) -> Event:
+    def _advance(self, every: Every, until: int = sys.maxsize) -> Event:
         try:
-            return self.machine.advance(every)
+            return self.machine.advance(every, until)
         except StepperError as error:
             self._given_up = True
             raise ReferenceFailed(str(error)) from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from time import monotonic
 from enum import StrEnum
 from typing import Any
 
@@ -314,7 +315,8 @@ def _changed(debugger: Debugger, question: SheetQuestion) -> RowsFound:
     found = None if pinned is None else debugger.moments.spread(pinned)
     if found is None:
         raise UsageError("there is no other run to compare with: edit a value (*), or compare with a reference")
-    found.go(lambda: debugger.machine.pause_requested)
+    until = monotonic() + _AT_ONCE_S  # a run with an edit may never end; what goes on behind the screen compares more
+    found.go(lambda: debugger.machine.pause_requested or (monotonic() > until and found.view().first is not None))
     runs = [one for one in found.view().runs if one.program is program and same_outer(one.outer, question.frame.outer)]
     touched = sorted({index for one in runs for index in np.flatnonzero(one.touched).tolist()})
     rows = _of_operations(debugger, question, touched, "every operation of this graph gives what it gave before")

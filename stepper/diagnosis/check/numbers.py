@@ -62,10 +62,10 @@ def _born(run: RunSubject, kind: NonFiniteKind) -> list[Birth]:
 
 def _first_in_each(births: Iterable[Birth]) -> Iterator[tuple[Birth, RunPlace]]:
     """Yield the first one of each body, with its place."""
-    told = set[tuple[int, ...]]()
+    told = set[tuple[tuple[int, int], ...]]()
     for birth in births:
         place = _place(birth)
-        key = tuple(layer.line for layer in place.path)
+        key = tuple((layer.line, layer.id) for layer in place.path)
         if key not in told:
             told.add(key)
             yield birth, place

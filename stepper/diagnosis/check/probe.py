@@ -23,7 +23,7 @@ from stepper.debug.overview.overview_facts import Birth, LoopFacts
 from stepper.debug.overview.runs import births_watcher
 from stepper.element_types import Array, is_floating
 from stepper.engine.arithmetic import outside_int32
-from stepper.engine.frames import Every, Frame
+from stepper.engine.frames import EventKind, Every, Frame
 from stepper.engine.machine import Machine
 from stepper.engine.program import Operation, Program
 from stepper.errors import StepperError
@@ -375,6 +375,8 @@ _EDGE = 16
 """Iterations that are looked at from the beginning and from the end; and as many between."""
 _MOST_LOOKS = 512
 """Looks at one body; an inner loop runs often."""
+_TICKS = 2**13
+"""After so many the deadline is looked at, also where nothing else is."""
 _MOST_ITERATIONS = 10_000
 _NEAR = 1e-6
 _MASKED = 1e4
@@ -396,7 +398,17 @@ class BodyValues(NamedTuple):
     values: tuple[Any, ...]
 
 
+LoopPlace = tuple[str, int, int]
+"""Loop of a file: the path to its body in words, its line, and its id, for a line may have several loops."""
+
+
+def place_of(facts: LoopFacts) -> LoopPlace:
+    """Return which loop of the file the facts are of."""
+    return facts.path, facts.layer.line, facts.layer.id
+
+
 class _Meters(NamedTuple):
+    place: LoopPlace
     sampled: tuple[Look, ...]
     always: tuple[Look, ...]
 
@@ -419,15 +431,14 @@ class Probe:
         self.is_whole = False
         """True once the run has come to its end."""
         self.outputs: tuple[Array, ...] | None = None
-        self._lengths = {facts.layer.line: facts.most for facts in loops}
-        self.found: dict[int, Probed] = {}
-        """By the line of the loop in the file."""
+        self._lengths = {place_of(facts): facts.most for facts in loops}
+        self.found: dict[LoopPlace, Probed] = {}
         self._meters: dict[int, _Meters] = {}
         self._looks: dict[int, int] = {}
-        self.bodies: dict[tuple[int, int], BodyValues] = {}
-        """By line and iteration, of the first run of each loop."""
-        self.slice_counts: dict[int, int] = {}
-        """How many slices the latest run of a loop had, by line, where it had any."""
+        self.bodies: dict[tuple[LoopPlace, int], BodyValues] = {}
+        """By loop and iteration, of the first run of each loop."""
+        self.slice_counts: dict[LoopPlace, int] = {}
+        """How many slices the latest run of a loop had, where it had any."""
 
     def iteration_watch(self, frame: Frame) -> Callable[[Frame], bool] | None:
         """Look at some of the iterations of a loop's run."""
@@ -435,17 +446,19 @@ class Probe:
         assert activation is not None
         meters = self._meters.get(key)
         if meters is None:
-            found = self.found.setdefault(activation.operation.layer.line, Probed())
-            meters = self._meters[key] = _meters(frame.program, found) if self._measures else _Meters((), ())
+            layer = activation.operation.layer
+            place = frame.program.name, layer.line, layer.id
+            found = self.found.setdefault(place, Probed())
+            looks = _looks(frame.program, found) if self._measures else ((), ())
+            meters = self._meters[key] = _Meters(place, *looks)
         look_for_births = None if self._births is None else self._births.iteration_watch(frame)
         if self._looks.setdefault(key, 0) >= _MOST_LOOKS:
             return look_for_births
-        line = activation.operation.layer.line
+        place, sampled, always = meters
         if activation.slices:
-            self.slice_counts[line] = activation.slice_count
-        length = self._lengths.get(line, 0)
+            self.slice_counts[place] = activation.slice_count
+        length = self._lengths.get(place, 0)
         step, end = max(length // _EDGE, 1), length - _EDGE
-        sampled, always = meters
 
         def watch(frame: Frame) -> bool:
             iteration = frame.active.iteration
@@ -456,7 +469,7 @@ class Probe:
                     look(frame.values, iteration)
             if iteration < _EDGE or iteration >= end or not iteration % step:
                 self._looks[key] += 1
-                self.bodies.setdefault((line, iteration), BodyValues(frame.program, iteration, tuple(frame.values)))
+                self.bodies.setdefault((place, iteration), BodyValues(frame.program, iteration, tuple(frame.values)))
                 for look in sampled:
                     look(frame.values, iteration)
                 return self._deadline.is_over
@@ -494,14 +507,15 @@ def probe_run(
     if watcher is not None:
         watcher.forward()
     with suppress(StepperError):  # it is known already
-        machine.advance(Every.END)
+        while not deadline.is_over and machine.advance(Every.END, machine.tick + _TICKS).kind is EventKind.REACHED:
+            pass
         probe.is_whole, probe.outputs = machine.finished, machine.outputs
     if watcher is not None and not machine.finished:
         watcher.examine()
     return probe
 
 
-def _meters(program: Program, found: Probed) -> _Meters:
+def _looks(program: Program, found: Probed) -> tuple[tuple[Look, ...], tuple[Look, ...]]:
     sampled, always = list[Look](), list[Look]()
     constants = frozenset(slot for slot, value in enumerate(program.template) if value is not None)
     for one in program.operations:
@@ -521,7 +535,7 @@ def _meters(program: Program, found: Probed) -> _Meters:
                 sampled.append(_extent(one, found))
             elif kind in ("Add", "Subtract") and inputs == 2:
                 sampled.append(_sum(one, found))
-    return _Meters(tuple(sampled), tuple(always))
+    return tuple(sampled), tuple(always)
 
 
 def _gate(operation: Operation, probed: Probed) -> Look:

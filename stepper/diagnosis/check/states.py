@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stepper.debug.overview.overview_facts import Row, RowKind, RunState
-from stepper.diagnosis.check.probe import BodyValues, Probe
+from stepper.diagnosis.check.probe import BodyValues, Probe, place_of
 from stepper.diagnosis.check.subject import (
     CarriedRow,
     Elsewhere,
@@ -181,7 +181,7 @@ def _exponential(steps: Array, magnitudes: Array) -> tuple[float, float]:
 
 
 def _growth(_loop: RunOfLoop, value: CarriedRow) -> tuple[int, float, Array, Any] | None:
-    """Return the first iteration above 1000, factor, magnitudes and the last of them; None without such a growth."""
+    """Return the first iteration at 1000, factor, magnitudes and the last of them; None without such a growth."""
     history = value.history
     found = _magnitudes(history, 5)
     if found is None or found[2][-1] < _LARGE:
@@ -193,7 +193,7 @@ def _growth(_loop: RunOfLoop, value: CarriedRow) -> tuple[int, float, Array, Any
         return None
     with np.errstate(all="ignore"):
         largest = np.abs(history.numbers[0].astype(np.float64)).max(axis=1)
-    above = np.flatnonzero(largest > _LARGE)
+    above = np.flatnonzero(largest >= _LARGE)
     return int(history.spans[above[0], 0]), factor, magnitudes, magnitudes[-1]
 
 
@@ -478,11 +478,11 @@ def _same(one: Any, other: Any) -> bool:
 def _where(run: RunSubject, one: Probe, other: Probe) -> tuple[RunOfLoop, Operation, int] | None:
     """Return the first operation of a body that gives the same of what differs, in the last iteration seen of both."""
     for loop in run.loops():
-        line = loop.facts.layer.line
-        common = sorted(iteration for at, iteration in one.bodies if at == line and (at, iteration) in other.bodies)
+        place = place_of(loop.facts)
+        common = sorted(iteration for at, iteration in one.bodies if at == place and (at, iteration) in other.bodies)
         if not common or loop.subject is None:
             continue
-        ours, theirs = one.bodies[line, common[-1]], other.bodies[line, common[-1]]
+        ours, theirs = one.bodies[place, common[-1]], other.bodies[place, common[-1]]
         found = _first_same(ours, theirs)
         if found is not None:
             return loop, found, common[-1]
@@ -510,7 +510,7 @@ def slices_unread(run: RunSubject) -> RunFindings:
         probe, ending, subject = run.probe, loop.activation.ending, loop.subject
         if probe is None or ending is None or ending.is_set or subject is None or subject.trip_count is not None:
             continue
-        slices = probe.slice_counts.get(loop.facts.layer.line)
+        slices = probe.slice_counts.get(place_of(loop.facts))
         row = next((row for row in loop.facts.rows if row.kind is RowKind.SLICE), None)
         left = 0 if slices is None else slices - loop.activation.iterations
         if row is None or slices is None or left != 1:
@@ -535,7 +535,7 @@ def pieces_all_the_same(run: RunSubject) -> RunFindings:
         subject, probe, count = loop.subject, run.probe, loop.activation.iterations
         if subject is None or probe is None or count < _LEAST_PIECES or loop.facts.total != count:
             continue
-        looked = [body for (line, _), body in sorted(probe.bodies.items()) if line == loop.facts.layer.line]
+        looked = [body for (at, _), body in sorted(probe.bodies.items()) if at == place_of(loop.facts)]
         for row, history in zip(loop.facts.rows, loop.activation.values, strict=True):
             if row.kind is not RowKind.CONCATENATED or history is None or history.unchanged_since != 0:
                 continue

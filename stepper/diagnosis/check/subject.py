@@ -12,7 +12,7 @@ import numpy as np
 from stepper.debug.causes.cause import Chain, Location
 from stepper.debug.debugger import Debugger
 from stepper.debug.overview.overview_facts import ActivationFacts, LoopFacts, Overview, Row, RowKind, RunState
-from stepper.diagnosis.check.probe import Deadline, Probe, Probed, probe_run
+from stepper.diagnosis.check.probe import Deadline, LoopPlace, Probe, Probed, place_of, probe_run
 from stepper.diagnosis.lint.subjects import LoopSubject
 from stepper.diagnosis.rule import Detail, FilePart, Finding, Rule, Severity
 from stepper.element_types import Array
@@ -21,7 +21,7 @@ from stepper.engine.inputs import bind_states
 from stepper.engine.machine import Machine
 from stepper.engine.rules import Rules
 from stepper.errors import StepperError
-from stepper.ir.model import Layer, LayerSite, Model
+from stepper.ir.model import Layer, LayerSite, Model, path_text
 from stepper.query.address_syntax import exact_name
 from stepper.tensors.difference import measure
 from stepper.tensors.histories import Counter, ValueHistory
@@ -133,14 +133,14 @@ class RunSubject:
         self._deadline, self._cost, self._probe, self._moves = deadline, cost, probe, moves
 
     @cached_property
-    def _subjects(self) -> dict[int, LoopSubject]:
-        """Loops of the file by line; several layers of a line (of a sequence that was opened) are none."""
+    def _subjects(self) -> dict[LoopPlace, LoopSubject]:
+        """Loops of the file."""
         model = self.model
-        found: dict[int, LoopSubject] = {}
+        found: dict[LoopPlace, LoopSubject] = {}
         for path, graph in model.graphs():
             for layer in graph.layers:
                 if layer.is_loop:
-                    found[layer.line] = LoopSubject(model, path, graph, layer)
+                    found[path_text((*path, layer)), layer.line, layer.id] = LoopSubject(model, path, graph, layer)
         return found
 
     @cached_property
@@ -168,7 +168,7 @@ class RunSubject:
 
     def probed(self, loop: RunOfLoop) -> Probed | None:
         """Return what was seen of the operations in the body of a loop."""
-        return None if self.probe is None else self.probe.found.get(loop.facts.layer.line)
+        return None if self.probe is None else self.probe.found.get(place_of(loop.facts))
 
     def observed(self, kind: type[T]) -> Iterator[Observed[T]]:
         """Yield what was seen of the operations in the last run of each loop; keys are ids of layers, or begin so."""
@@ -239,13 +239,13 @@ class RunSubject:
         """Yield the last run of each loop that ran."""
         for facts in self.overview.loops:
             if facts.activations:
-                yield RunOfLoop(facts, facts.activations[-1], self._subjects.get(facts.layer.line))
+                yield RunOfLoop(facts, facts.activations[-1], self._subjects.get(place_of(facts)))
 
     def value(self, loop: RunOfLoop, name: str, iteration: int) -> Array | None:
         """Return a value in the last run of a loop; None where it has none that can be named."""
         body = None
         if self.probe is not None and loop.facts.total == loop.activation.iterations:
-            body = self.probe.bodies.get((loop.facts.layer.line, iteration))
+            body = self.probe.bodies.get((place_of(loop.facts), iteration))
         named = [] if body is None else [one for one in body.program.graph.layers if one.name == name and one.outputs]
         found: Any = None
         if body is not None and len(named) == 1:

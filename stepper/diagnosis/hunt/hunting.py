@@ -96,17 +96,16 @@ class SeedRecord(Struct, frozen=True, omit_defaults=True):
 
 
 class Journal:
-    """The lines of a folder. A last line that was cut off is left out."""
+    """The lines of a folder, whose lock is held. A last line that was cut off is left out."""
 
-    def __init__(self, folder: Path, profile: Profile) -> None:
-        self.path, self.folder = folder / _NAME, folder
+    def __init__(self, path: Path, profile: Profile) -> None:
+        self.path, self.folder = path, path.parent
         setting = HuntSetting(profile, importlib.metadata.version("openvino"))
         self.records: dict[int, SeedRecord] = {}
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            content = self.path.read_bytes() if self.path.exists() else b""
+            content = path.read_bytes() if path.exists() else b""
         except OSError as error:
-            raise OutputError(f"{folder} cannot be used: {error.strerror}") from None
+            raise _no_folder(self.folder, error) from None
         whole = content[: content.rfind(b"\n") + 1]
         if whole:
             self._read(whole, setting)
@@ -146,6 +145,10 @@ class Journal:
             self._file.flush()
         except OSError as error:
             raise OutputError(f"{self.path} cannot be written: {error.strerror}") from None
+
+
+def _no_folder(folder: Path, error: OSError) -> OutputError:
+    return OutputError(f"{folder} cannot be used: {error.strerror}")
 
 
 # Seeds of a hunt, in a process: built, tried, made small, and named; and named again, as the catalogue grows.
@@ -355,12 +358,16 @@ def hunt(
     fault, the seed is tried again. Ctrl+C ends the hunt (`is_interrupted`); the next call continues from there. Raises
     OutputError, and UsageError if the folder has a hunt of another profile or version.
     """
-    journal = Journal(folder, profile)
     try:
-        with lock(journal.path, advice="let it end, or choose another folder"):
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _no_folder(folder, error) from None
+    with lock(folder / _NAME, advice="let it end, or choose another folder"):
+        journal = Journal(folder / _NAME, profile)
+        try:
             return _Hunt(journal, profile, progress).run(seed, count, seconds)
-    finally:
-        journal.close()
+        finally:
+            journal.close()
 
 
 def report_of(journal: Journal, *, is_interrupted: bool, seconds: float) -> HuntReport:
@@ -415,7 +422,8 @@ class _Hunt:
         unnamed = sorted(
             (one for one in differing if not one.is_known or one.fault not in known), key=lambda one: one.seed
         )
-        seeds = itertools.chain(unnamed, self._seeds(seed, count, deadline))
+        wanted = itertools.chain(unnamed, self._seeds(seed, count))
+        seeds = itertools.takewhile(lambda _seed: deadline is None or time.monotonic() < deadline, wanted)
         threads = [threading.Thread(target=self._work, args=(seeds,), daemon=True) for _ in range(cores())]
         is_interrupted = False
         try:
@@ -428,9 +436,9 @@ class _Hunt:
             self._stopped.set()
         return report_of(self._journal, is_interrupted=is_interrupted, seconds=time.monotonic() - self._began)
 
-    def _seeds(self, seed: int, count: int | None, deadline: float | None) -> Iterator[int]:
+    def _seeds(self, seed: int, count: int | None) -> Iterator[int]:
         last = None if count is None else seed + count
-        while (last is None or seed < last) and (deadline is None or time.monotonic() < deadline):
+        while last is None or seed < last:
             if seed not in self._journal.records:
                 yield seed
             seed += 1

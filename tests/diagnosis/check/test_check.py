@@ -158,6 +158,18 @@ def test_a_state_that_grows_like_a_power(tmp_path: Path) -> None:
     assert not [one for one in findings(recurrence("Add", 1e6, 30), tmp_path) if one.rule == "state-grows"]
 
 
+def test_a_state_that_grows_to_exactly_1000(tmp_path: Path) -> None:
+    """31.25 * 2**5 is 1000."""
+    net = Graph()
+    body = net.body()
+    state = body.parameter("state", dims=(1,))
+    out = body.result(body.apply("Multiply", state, body.constant([2.0]), name="double"), "next")
+    (final,) = net.loop("loop", body, 5, True, [carried(net.constant([31.25]), state, out)], [last(out)])
+    net.result(final, "final")
+    found = the_one(findings(net, tmp_path), "state-grows")
+    assert found.details["passes"] == 4 and found.details["factor"] == pytest.approx(2)
+
+
 def test_a_state_that_is_broadcast_in_iteration_0_and_grows_is_found(tmp_path: Path) -> None:
     """One number comes in, three go round: all iterations have one shape."""
     net = Graph()
@@ -515,3 +527,28 @@ def test_the_run_of_an_overview_is_checked_alike_and_the_debugger_stays(tmp_path
     debugger.set_value("state", np.array([5]))
     edited = check_overview(debugger, debugger.run_overview(), 1.0)
     assert "integer overflow" not in edited.checked and "shapes" in edited.checked
+
+
+def test_loops_on_one_line_are_told_from_each_other(tmp_path: Path) -> None:
+    """A gate of 50 (h + 100) is saturated in the first loop; the second loop has another body, without a gate."""
+    net, folder = Graph(), tmp_path / "one"
+    folder.mkdir()
+    value = net.parameter("x", dims=(1,))
+    for name in ("first", "second"):
+        body = net.body()
+        h = body.parameter(f"{name}_h", dims=(1,))
+        made = body.apply("Add", h, body.constant([100.0]), name=f"{name}_sum")
+        if name == "first":
+            made = body.apply("Sigmoid", body.apply("Multiply", made, body.constant([50.0])), name="gate")
+        result = body.result(made)
+        (value,) = net.loop(name, body, 9, True, [carried(value, h, result)], [last(result)])
+    net.result(value)
+    path = net.write(tmp_path)
+    (folder / "model.xml").write_text(path.read_text().replace("\n", " "))
+    (folder / "model.bin").write_bytes(path.with_suffix(".bin").read_bytes())
+    told = []
+    for file in (path, folder / "model.xml"):
+        found = check_run(stepper.Debugger(stepper.read_model(file), {"x": np.zeros(1, np.float32)})).findings
+        told.append([(one.rule, one.spot.loop and one.spot.loop.name, sentence(one)) for one in found])
+    assert ("gate-saturated", "first") in [one[:2] for one in told[0]]
+    assert told[0] == told[1]

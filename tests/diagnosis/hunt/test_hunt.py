@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from stepper.cli import main
 from stepper.diagnosis.hunt.faults import ModelFeature, ShownFacts, recognised
-from stepper.diagnosis.hunt.hunting import CASES
+from stepper.diagnosis.hunt.hunting import CASES, hunt
 from stepper.diagnosis.reduce.trials import FaultKind, FoundFault
+from tests.files.test_locks import held
 
 pytest.importorskip("openvino")
 
@@ -65,6 +66,25 @@ def test_a_folder_with_another_hunt_is_refused(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "hunt.jsonl").write_text('{"profile":"quantised","openvino":"2020.1"}\n')
     assert main(["hunt", "-o", str(tmp_path), "--count", "1"]) == 2
     assert "has a hunt of another kind (profile quantised, OpenVINO 2020.1)" in capsys.readouterr().err
+
+
+def test_the_time_limit_holds_for_what_has_no_name_too(tmp_path: Path) -> None:
+    setting = {"profile": "loops", "openvino": importlib.metadata.version("openvino")}
+    record = {"seed": 5, "outcome": "differs", "fault": "values-numbers", "operations": 2, "message": "new then"}
+    (tmp_path / "hunt.jsonl").write_text(f"{json.dumps(setting)}\n{json.dumps(record)}\n")
+    shutil.copytree(CASES / "square-constant-shared", tmp_path / "unnamed" / "seed5")
+    hunt(tmp_path, seconds=0.0)
+    assert (tmp_path / "unnamed" / "seed5").exists() and len((tmp_path / "hunt.jsonl").read_text().splitlines()) == 2
+
+
+def test_the_lines_of_a_hunt_that_runs_are_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    setting = {"profile": "loops", "openvino": importlib.metadata.version("openvino")}
+    lines = f'{json.dumps(setting)}\n{{"seed": 1, "outc'  # it is being written
+    (tmp_path / "hunt.jsonl").write_text(lines)
+    with held(tmp_path / "hunt.jsonl"):
+        assert main(["hunt", "-o", str(tmp_path), "--count", "1"]) == 2
+    assert "is in use by" in capsys.readouterr().err
+    assert (tmp_path / "hunt.jsonl").read_text() == lines
 
 
 def test_a_seed_always_gives_the_same_model_in_each_profile(tmp_path: Path) -> None:

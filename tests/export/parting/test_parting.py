@@ -245,3 +245,18 @@ def test_a_recording_on_other_inputs_is_a_run_to_part_from(
     assert main(["export", str(path), *inputs, "--diff", trace, "--view", "rolled", "--as", "mermaid", "-q"]) == 0
     text = capsysbinary.readouterr().out.decode()
     assert "differs in 12 of 12" in text and "largest difference 1" in text
+
+
+def test_whole_numbers_that_are_further_apart_than_their_type_reaches(tmp_path: Path) -> None:
+    paths = []
+    for name, number in (("a", 2**62), ("b", -(2**62))):
+        model = Graph()
+        body, start = model.body(), model.parameter("start", "i64", [1])
+        x = body.parameter("x", "i64", [1])
+        end = body.result(body.apply("Add", x, body.constant(np.array([number])), name="sum"))
+        (out,) = model.loop("steps", body, 1, True, [carried(start, x, end)], [last(end)])
+        model.result(out, "y")
+        (tmp_path / name).mkdir()
+        paths.append(model.write(tmp_path / name))
+    figure = stepper.draw(paths[0], {"start": np.array([1])}, diff=paths[1], view="unrolled").figure
+    assert f"difference {float(2**63):.4g}" in box(figure, "sum").lines
