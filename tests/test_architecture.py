@@ -264,7 +264,7 @@ def test_every_slow_test_exists() -> None:
 
 MOST: Final = {
     "tui": 112_443,
-    "debug": 184_004,
+    "debug": 184_007,
     "export": 122_342,
     "diagnosis": 100_258,
     "compare": 60_283,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from time import monotonic
 from enum import StrEnum
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,9 @@ from stepper.query.expressions import Compiler, ReadFrom, parse
 from stepper.query.short_names import short_names_of
 from stepper.records import Record
 from stepper.tensors.statistics import FITTING
+
+_AT_ONCE_S = 2.0
+"""Seconds after which the rows that are known to have changed are shown."""
 
 
 class RowSet(StrEnum):

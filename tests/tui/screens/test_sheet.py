@@ -502,6 +502,9 @@ def test_clicks_and_the_wheel_move_the_cursor_and_choose_the_rows() -> None:
         pane.post_message(events.MouseScrollDown(pane, 20, 9, 0, 0, 0, False, False, False))
         await driven.filled()
         assert driven.sheet.level.row > before
+        await driven.do(":filter > 1e300")
+        await driven.click("sheet", " why ")
+        assert driven.rows == RowSet.ALL and "there is no value here" in driven.answer
 
     drive("rwkv_overflow", script, size=(120, 40), runs=True)
 

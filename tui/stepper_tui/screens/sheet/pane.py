@@ -683,7 +683,7 @@ class SheetPane(Pane):
             for one in RowSet:
                 wide = len(f" {one} {len(view.columns):,} ") if one is self.found_rows and view else len(one) + 2
                 if at <= x < at + wide:
-                    model.show_rows(one)
+                    self.post_line(f"rows {one}")
                     return
                 at += wide
         elif index is not None:
