@@ -264,13 +264,13 @@ def test_every_slow_test_exists() -> None:
 
 MOST: Final = {
     "tui": 112_443,
-    "debug": 184_007,
+    "debug": 183_995,
     "export": 122_342,
     "diagnosis": 100_258,
     "compare": 60_283,
     "ops": 63_670,
     "cli": 47_197,
-    "repair": 46_414,
+    "repair": 46_450,
     "engine": 40_135,
     "recording": 33_599,
     "integrations": 32_209,

@@ -126,7 +126,7 @@ def described(ours: Array, theirs: Array, consumer: Layer) -> str:
 
 
 def _different(ours: Array, theirs: Array) -> Array:
-    """Return for each element if the two are other numbers, of which one may be NaN."""
+    """Return for each element if the two numbers differ; NaN equals NaN."""
     a, b = storable(ours), storable(theirs)
     different: Array = (a != b) & ~((a != a) & (b != b))
     return different

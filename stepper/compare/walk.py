@@ -42,9 +42,9 @@ from stepper.compare.references.protocol import (
     ReferenceRun,
     SyncKind,
     SyncPoint,
-    endless,
     endless_text,
     loop_key,
+    most_alone,
 )
 from stepper.compare.rounding import (
     Rounded,
@@ -508,7 +508,7 @@ class LockstepWalk:
     def _may_run_on(self, path: GraphPath, frame: Frame) -> bool:
         """Return True if our loop may go on where the reference has ended, or has no such loop."""
         first = self._alone.setdefault(id(frame), frame.active.iteration)
-        most = _MORE_ITERATIONS + first if self.reference.has_loop(path, frame) else endless(self.machine)
+        most = _MORE_ITERATIONS + first if self.reference.has_loop(path, frame) else most_alone(self.machine)
         if frame.active.iteration - first < most:
             return True
         layer, count = frame.active.operation.layer, frame.active.iteration + 1

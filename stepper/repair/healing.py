@@ -15,7 +15,7 @@ from stepper.element_types import Array
 from stepper.engine.compiler import compile_model
 from stepper.engine.frames import EventKind, Every, Frame
 from stepper.engine.machine import Machine
-from stepper.engine.program import Partner
+from stepper.engine.program import CompiledModel, Partner
 from stepper.ir.model import Model
 from stepper.repair.catalogue.rewrite_edits import rewrite_edits
 from stepper.repair.edit import RepairEdit, sites_of
@@ -79,7 +79,8 @@ class _Observed(Struct):
         return not self.sick and all(map(is_finite, self.outputs))
 
 
-_Observe = Callable[[Model, Sequence[Array]], _Observed]
+_Compile = Callable[[Model], CompiledModel]
+_Observe = Callable[[CompiledModel, Sequence[Array]], _Observed]
 
 
 def healed(
@@ -97,19 +98,22 @@ def healed(
     Raises what the run without an edit raises.
     """
 
-    def observe(one: Model, arrays: Sequence[Array]) -> _Observed:
-        compiled = compile_model(one, rules, partner)
-        return _observed(Machine(compiled, arrays, max_iterations=max_iterations, states=states))
+    def compiled(one: Model) -> CompiledModel:
+        return compile_model(one, rules, partner)
 
-    names, before = {*layers}, observe(model, inputs)
+    def observe(one: CompiledModel, arrays: Sequence[Array]) -> _Observed:
+        return _observed(Machine(one, arrays, max_iterations=max_iterations, states=states))
+
+    names, original = {*layers}, compiled(model)
+    before = observe(original, inputs)
     assert before.log is not None
     run = KnownRun(GivenExample("inputs", tuple(inputs), {}), before.log, {}, {}, 0, 0.0)
     edits = [edit for site in sites_of(model, run) for edit in rewrite_edits(site)]
     chosen = [edit for edit in edits if not names or edit.layer.name in names]
-    healthy = _healthy(model, inputs, observe) if chosen else []
+    healthy = _healthy(original, inputs, observe) if chosen else []
     found, refused = list[tuple[int, float, RepairEdit, Heal]](), 0
     for edit in chosen:
-        heal = _heal(model, edit, before, inputs, healthy, observe)
+        heal = _heal(model, edit, before, inputs, healthy, compiled, observe)
         if heal is None:
             continue
         if heal.ulp > _MOST_ULP:
@@ -128,11 +132,12 @@ def _heal(
     before: _Observed,
     inputs: Sequence[Array],
     healthy: Sequence[tuple[Sequence[Array], _Observed]],
+    compiled: _Compile,
     observe: _Observe,
 ) -> Heal | None:
     """Return how a rewrite heals a run; None if it does not."""
     try:
-        edited = edit.patch(model).model()
+        edited = compiled(edit.patch(model).model())
         after = observe(edited, inputs)
         if after.sick >= before.sick or not after.is_finite:
             return None
@@ -146,7 +151,9 @@ def _heal(
     return Heal(facts, before.sick - after.sick, before.sick, len(healthy), ulp)
 
 
-def _healthy(model: Model, inputs: Sequence[Array], observe: _Observe) -> list[tuple[Sequence[Array], _Observed]]:
+def _healthy(
+    compiled: CompiledModel, inputs: Sequence[Array], observe: _Observe
+) -> list[tuple[Sequence[Array], _Observed]]:
     """Return inputs like these on which the run is finite, with their runs."""
     found = list[tuple[Sequence[Array], _Observed]]()
     for seed in range(1, _MOST_INPUTS + 1):
@@ -156,7 +163,7 @@ def _healthy(model: Model, inputs: Sequence[Array], observe: _Observe) -> list[t
             for value in other_inputs([np.nan_to_num(one) if one.dtype.kind == "f" else one for one in inputs], seed)
         ]
         try:
-            run = observe(model, arrays)
+            run = observe(compiled, arrays)
         except RUN_ERRORS:
             continue
         if run.is_finite:

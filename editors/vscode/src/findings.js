@@ -7,6 +7,8 @@ const { LANGUAGE } = require('./models');
 
 const SOURCE = 'stepper';
 const OF_A_RUN = /^D/;
+const NO_EDIT = 'stepper knows no edit that heals this run.';
+const CHANGES_MORE = 'The edits that heal this run change healthy outputs as well.';
 
 class Findings {
   /** `output` returns (later) what the program writes; `given` the options that name the inputs of a model. */
@@ -52,11 +54,12 @@ class Findings {
     return this.working('Repair', uri, async (inputs) => {
       const [folder, name] = parted(uri.fsPath);
       const path = `${folder}${name.replace(/\.xml$/i, '')}.repaired.xml`;
-      const text = await this.output(uri, 'fix', uri.fsPath, ...inputs, '--finding', rule, '-o', path);
-      const [, ...lines] = text.trim().split('\n');
-      if (!lines.some((line) => line.startsWith('written: '))) return void vscode.window.showWarningMessage(lines.join(' '));
+      const text = await this.output(uri, 'fix', uri.fsPath, ...inputs, '--finding', rule, '-o', path, '--json');
+      const { heals: [best], refused } = JSON.parse(text);
+      if (!best) return void vscode.window.showWarningMessage(refused ? CHANGES_MORE : NO_EDIT);
       await vscode.commands.executeCommand('vscode.diff', uri, uri.with({ path: vscode.Uri.file(path).path }), `${name}: repaired`);
-      return void vscode.window.showInformationMessage(lines.slice(0, 2).join(':'));
+      const { edit: { layer, after }, healed, iterations } = best;
+      return void vscode.window.showInformationMessage(`${layer.type} '${layer.name}': ${after}. It heals ${healed} of ${iterations} iterations.`);
     });
   }
 

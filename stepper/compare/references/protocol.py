@@ -35,13 +35,13 @@ def loop_key(path: GraphPath, layer: Layer) -> LoopKey:
 _MOST_ALONE = 100_000
 
 
-def endless(machine: Machine) -> int:
-    """Return how many iterations a loop of one side alone may make; one that then has no end is given up."""
+def most_alone(machine: Machine) -> int:
+    """Return after how many iterations a loop of one side alone is given up."""
     return machine.max_iterations or _MOST_ALONE
 
 
 def endless_text(layer: Layer, count: int) -> str:
-    """Return that a loop was given up."""
+    """Return the sentence on a loop that was given up."""
     return f"{layer.type} '{layer.name}' does not end: it was stopped after {count} iterations"
 
 

@@ -20,8 +20,8 @@ from stepper.compare.references.protocol import (
     ReferenceRun,
     SyncKind,
     SyncPoint,
-    endless,
     endless_text,
+    most_alone,
 )
 from stepper.compare.references.recorded import ArchiveReference, RecordingReference
 from stepper.debug.debugger import Debugger
@@ -241,7 +241,7 @@ _MORE_ITERATIONS = 1000
 
 
 _TICKS = 2**16
-"""After so many it is looked whether a loop without a counterpart ends."""
+"""Moves of the other run between two looks at how far a loop without a counterpart has come."""
 
 
 class ModelFrame(Struct):
@@ -392,7 +392,7 @@ class ModelReference(ReferenceRun):
         while len(self.machine.stack) > depth:
             self._advance(Every.LOOP, self.machine.tick + _TICKS)
             for frame in self.machine.stack[depth:]:
-                if frame.loop and frame.active.iteration >= endless(self.machine):
+                if frame.loop and frame.active.iteration >= most_alone(self.machine):
                     layer, count = frame.active.operation.layer, frame.active.iteration + 1
                     self._given_up = True
                     raise ReferenceFailed(endless_text(layer, count))

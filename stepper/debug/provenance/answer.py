@@ -51,6 +51,7 @@ from stepper.engine.machine import Machine
 from stepper.engine.program import CompiledModel
 from stepper.errors import Paused, StepperError, UsageError
 from stepper.ir.model import layer_site
+from stepper.operation_types import COMPARISON_SIGNS
 from stepper.query.address_resolution import Atlas
 from stepper.query.address_syntax import Address, exact_name
 
@@ -59,7 +60,6 @@ MOST_ELEMENTS = 20_000
 MOST_COST = 1_500_000
 """Moves of the machine, in all trials together, one with large tensors counting for several."""
 _BYTES_OF_A_MOVE = 20_000
-_COMPARISONS = frozenset(("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"))
 _MOST_COMPARED = 8
 _ALONE = 0.75
 """Part of all moves for which elements are tried one by one."""
@@ -451,7 +451,7 @@ def _compared_with(compiled: CompiledModel) -> tuple[float, ...]:
     found: dict[float, None] = {}
     for program in compiled.programs:
         for operation in program.operations:
-            if operation.layer.type in _COMPARISONS:
+            if operation.layer.type in COMPARISON_SIGNS:
                 values = (program.template[slot] for slot in operation.inputs)
                 for value in map(np.asarray, (one for one in values if one is not None)):
                     if value.size == 1 and (value.dtype.kind in "iu" or value.dtype in FLOATING) and np.isfinite(value):

@@ -60,7 +60,7 @@ _PASSING = frozenset(
     )
 )
 _MOST_PASSING = 3
-"""Links in a row that only pass an element on, of which all are printed."""
+"""So many links in a row that only pass an element on are all printed."""
 _MOST_CONSTANTS = 6
 _MOST_SOURCES = 24
 _MADE_BY = {

@@ -318,7 +318,7 @@ def _changed(debugger: Debugger, question: SheetQuestion) -> RowsFound:
     found = None if pinned is None else debugger.moments.spread(pinned)
     if found is None:
         raise UsageError("there is no other run to compare with: edit a value (*), or compare with a reference")
-    until = monotonic() + _AT_ONCE_S  # a run with an edit may never end; what goes on behind the screen compares more
+    until = monotonic() + _AT_ONCE_S  # an edited run may never end
     found.go(lambda: debugger.machine.pause_requested or (monotonic() > until and found.view().first is not None))
     runs = [one for one in found.view().runs if one.program is program and same_outer(one.outer, question.frame.outer)]
     touched = sorted({index for one in runs for index in np.flatnonzero(one.touched).tolist()})

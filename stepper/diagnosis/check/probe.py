@@ -376,7 +376,7 @@ _EDGE = 16
 _MOST_LOOKS = 512
 """Looks at one body; an inner loop runs often."""
 _TICKS = 2**13
-"""After so many the deadline is looked at, also where nothing else is."""
+"""Moves of the run between two looks at the deadline."""
 _MOST_ITERATIONS = 10_000
 _NEAR = 1e-6
 _MASKED = 1e4
